@@ -1,0 +1,316 @@
+//! What a caller is told when a lock does not do what was asked (rules E).
+
+use std::{fmt, time::Duration};
+
+use crate::{Capacity, HolderInfo, LockId, Share, fault::Fault};
+
+/// A result with Leasehold's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, on which lock, during which operation, and what stood in the way.
+pub struct Error(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    kind: ErrorKind,
+    operation: Operation,
+    lock: Option<LockId>,
+    share: Option<Share>,
+    waited: Option<Duration>,
+    obstacle: Option<Obstacle>,
+    source: Option<Fault>,
+}
+
+/// The kinds of [`Error`] (rule E1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The lock was not granted within the time that the caller allowed.
+    Timeout,
+    /// The caller's own cancellation, or somebody's `cancel_all`.
+    Cancelled {
+        /// As given by who cancelled.
+        reason: String,
+    },
+    /// The lock was destroyed; make a new handle.
+    Destroyed,
+    /// The lock is in use with another capacity.
+    ConfigMismatch {
+        /// The capacity in effect.
+        registered: Capacity,
+        /// The capacity that was asked for.
+        requested: Capacity,
+    },
+    /// The caller's token is held or queued already.
+    TokenInUse,
+    /// An argument is outside of what the lock takes.
+    InvalidArgument {
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The queue has as many waiters as it may have.
+    QueueFull {
+        /// How many that is.
+        limit: u64,
+    },
+    /// The manager was shut down.
+    ShutDown,
+    /// The lease was lost: expired, destroyed or taken away by the loss of the store's data.
+    Lost,
+    /// The request reached the store after its time.
+    Stale,
+    /// The store failed; the source says how.
+    Backend,
+}
+
+/// What was being done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Operation {
+    /// Opening a store.
+    Connect,
+    /// Making a handle.
+    Open,
+    /// Acquiring, with or without waiting.
+    Acquire,
+    /// Giving a grant back.
+    Release,
+    /// Changing a grant's TTL.
+    Extend,
+    /// Handing a grant over.
+    HandOver,
+    /// Holding a grant.
+    Hold,
+    /// Reading a lock's state.
+    Inspect,
+    /// Waiting for a lock to become free, without acquiring it.
+    Watch,
+    /// Rejecting waiters.
+    Cancel,
+    /// Destroying a lock.
+    Destroy,
+    /// Shutting a manager down.
+    ShutDown,
+}
+
+/// What stood in the way of a request, where known (rule E2).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Obstacle {
+    /// One of the holders and how long it has held.
+    pub holder: Option<(HolderInfo, Duration)>,
+    /// How many waiters are, or were, ahead.
+    pub ahead: Option<u64>,
+}
+
+/// An argument that was refused when it was built.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct InvalidArgument {
+    message: String,
+}
+
+impl InvalidArgument {
+    /// What is wrong.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into() }
+    }
+}
+
+impl Error {
+    /// An error without a lock; add what is known with the other methods.
+    #[must_use]
+    pub fn new(kind: ErrorKind, operation: Operation) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            operation,
+            lock: None,
+            share: None,
+            waited: None,
+            obstacle: None,
+            source: None,
+        }))
+    }
+
+    /// A store's fault. A closed client is told as `ShutDown`.
+    #[must_use]
+    pub fn from_fault(fault: Fault, operation: Operation) -> Self {
+        let kind = match fault.kind() {
+            crate::FaultKind::Closed => ErrorKind::ShutDown,
+            _ => ErrorKind::Backend,
+        };
+        let mut error = Self::new(kind, operation);
+        error.0.source = Some(fault);
+        error
+    }
+
+    /// Names the lock.
+    #[must_use]
+    pub fn on(mut self, lock: &LockId) -> Self {
+        self.0.lock = Some(lock.clone());
+        self
+    }
+
+    /// Says what was asked.
+    #[must_use]
+    pub fn asking(mut self, share: Share) -> Self {
+        self.0.share = Some(share);
+        self
+    }
+
+    /// Says how long it was waited for.
+    #[must_use]
+    pub fn after(mut self, waited: Duration) -> Self {
+        self.0.waited = Some(waited);
+        self
+    }
+
+    /// Says what stood in the way.
+    #[must_use]
+    pub fn behind(mut self, obstacle: Option<Obstacle>) -> Self {
+        self.0.obstacle = obstacle;
+        self
+    }
+
+    /// The kind.
+    #[must_use]
+    pub const fn kind(&self) -> &ErrorKind {
+        &self.0.kind
+    }
+
+    /// The lock, when there is one.
+    #[must_use]
+    pub const fn lock(&self) -> Option<&LockId> {
+        self.0.lock.as_ref()
+    }
+
+    /// What was being done.
+    #[must_use]
+    pub const fn operation(&self) -> Operation {
+        self.0.operation
+    }
+
+    /// What stood in the way, where known.
+    #[must_use]
+    pub const fn obstacle(&self) -> Option<&Obstacle> {
+        self.0.obstacle.as_ref()
+    }
+
+    /// The store's fault, when the kind is `Backend` or `ShutDown`.
+    #[must_use]
+    pub const fn fault(&self) -> Option<&Fault> {
+        self.0.source.as_ref()
+    }
+
+    /// Not granted in time.
+    #[must_use]
+    pub fn is_timeout(&self) -> bool {
+        self.0.kind == ErrorKind::Timeout
+    }
+
+    /// Cancelled by the caller or by `cancel_all`.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self.0.kind, ErrorKind::Cancelled { .. })
+    }
+
+    /// Whether the same call may succeed later without anything else being changed.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self.0.kind {
+            ErrorKind::Timeout | ErrorKind::QueueFull { .. } | ErrorKind::Stale => true,
+            ErrorKind::Backend => self.0.source.as_ref().is_some_and(Fault::is_retryable),
+            _ => false,
+        }
+    }
+}
+
+impl From<InvalidArgument> for Error {
+    fn from(argument: InvalidArgument) -> Self {
+        Self::new(ErrorKind::InvalidArgument { message: argument.message }, Operation::Open)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_ref().map(|source| source as _)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { kind, operation, lock, share, waited, obstacle, source } = &*self.0;
+        if let Some(lock) = lock {
+            write!(f, "{lock}: ")?;
+        }
+        match kind {
+            ErrorKind::Timeout => match waited {
+                Some(waited) if !waited.is_zero() => write!(f, "not granted within {waited:?}")?,
+                _ => f.write_str("not free")?,
+            },
+            ErrorKind::Cancelled { reason } => write!(f, "cancelled: {reason}")?,
+            ErrorKind::Destroyed => f.write_str("the lock was destroyed")?,
+            ErrorKind::ConfigMismatch { registered, requested } => write!(
+                f,
+                "in use with a capacity of {registered}, asked for with a capacity of {requested}"
+            )?,
+            ErrorKind::TokenInUse => f.write_str("the token is held or queued already")?,
+            ErrorKind::InvalidArgument { message } => f.write_str(message)?,
+            ErrorKind::QueueFull { limit } => write!(f, "{limit} waiters are queued already")?,
+            ErrorKind::ShutDown => f.write_str("the manager was shut down")?,
+            ErrorKind::Lost => f.write_str("the lease was lost")?,
+            ErrorKind::Stale => f.write_str("the request reached the store too late")?,
+            ErrorKind::Backend => match source {
+                Some(fault) => write!(f, "{operation} failed: {fault}")?,
+                None => write!(f, "{operation} failed")?,
+            },
+        }
+        match share {
+            Some(Share::Permits(weight)) if weight.get() > 1 => {
+                write!(f, " (asked for {weight} permits)")?;
+            }
+            _ => {}
+        }
+        match obstacle {
+            Some(obstacle) => write!(f, "{obstacle}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Obstacle {
+    /// Begins with a semicolon, to stand at the end of a sentence; empty when nothing is known.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((holder, held_for)) = &self.holder {
+            write!(f, "; held by {holder} for {:.1?}", held_for)?;
+        }
+        match self.ahead {
+            Some(0) | None => Ok(()),
+            Some(ahead) => write!(f, "; {ahead} waiting ahead"),
+        }
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Connect => "connecting",
+            Self::Open => "opening",
+            Self::Acquire => "acquiring",
+            Self::Release => "releasing",
+            Self::Extend => "extending",
+            Self::HandOver => "handing over",
+            Self::Hold => "holding",
+            Self::Inspect => "inspecting",
+            Self::Watch => "watching",
+            Self::Cancel => "cancelling",
+            Self::Destroy => "destroying",
+            Self::ShutDown => "shutting down",
+        })
+    }
+}
