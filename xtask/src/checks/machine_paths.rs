@@ -6,7 +6,7 @@ use crate::repo::{File, Finding, Repo};
 
 pub(crate) fn check(repo: &Repo) -> Vec<Finding> {
     // The brackets keep this file from finding itself. Whatever stands before the slash must not
-    // be part of a longer path: `target/work/` is relative.
+    // be part of a longer, relative path.
     let before = r"(?:^|[^A-Za-z0-9_.~-])";
     let never = Regex::new(&format!("{before}(/(?:wor[k]|roo[t])/)")).expect("a valid pattern");
     let home = Regex::new(&format!("{before}(/hom[e]/[A-Za-z0-9_.-]+)")).expect("a valid pattern");
