@@ -26,6 +26,8 @@ use crate::{
 ///   what takes microseconds.
 /// - **Needs no runtime.** [`abandon`](Self::abandon) and dropping the client work anywhere.
 /// - **Wakers run outside** of the backend's own locks.
+/// - **A fault means no effect.** A backend that cannot know sees to it itself that the request has
+///   none.
 /// - **Retries are safe** where the method says so; the handles never repeat a request, a backend
 ///   may, with the same token and attempt, until the request's `not_after`.
 pub trait Backend: fmt::Debug + Send + Sync + 'static {

@@ -1,6 +1,6 @@
 //! What a caller is told when a lock does not do what was asked (rules E).
 
-use std::{fmt, time::Duration};
+use std::{convert::Infallible, fmt, time::Duration};
 
 use crate::{Capacity, HolderInfo, LockId, Share, fault::Fault};
 
@@ -8,9 +8,10 @@ use crate::{Capacity, HolderInfo, LockId, Share, fault::Fault};
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong, on which lock, during which operation, and what stood in the way.
+#[derive(Clone)]
 pub struct Error(Box<Inner>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Inner {
     kind: ErrorKind,
     operation: Operation,
@@ -227,6 +228,12 @@ impl Error {
 impl From<InvalidArgument> for Error {
     fn from(argument: InvalidArgument) -> Self {
         Self::new(ErrorKind::InvalidArgument { message: argument.message }, Operation::Open)
+    }
+}
+
+impl From<Infallible> for Error {
+    fn from(never: Infallible) -> Self {
+        match never {}
     }
 }
 

@@ -1,13 +1,13 @@
 //! What goes wrong in a store, as opposed to what a lock answers.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 /// Why a store could not do what was asked.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Fault {
     kind: FaultKind,
     message: String,
-    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
 /// The kinds of [`Fault`].
@@ -44,7 +44,7 @@ impl Fault {
         mut self,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> Self {
-        self.source = Some(source.into());
+        self.source = Some(source.into().into());
         self
     }
 

@@ -121,4 +121,6 @@ pub enum WatchFor {
     AnyPermit,
     /// A read would be granted: a permit is free and nobody is queued.
     Readable,
+    /// The lock is destroyed. Every watcher ends with a destroy; this one ends with nothing else.
+    Destroyed,
 }
