@@ -14,7 +14,7 @@ mod call;
 mod error;
 mod fault;
 mod holder;
-//mod memory;
+mod memory;
 mod name;
 mod reply;
 mod request;
@@ -30,11 +30,11 @@ pub use clock::{Clock, LocalTime, ManualClock, Sleep, StoreTime, SystemClock};
 pub use error::{Error, ErrorKind, InvalidArgument, Obstacle, Operation, Result};
 pub use fault::{Fault, FaultKind};
 pub use holder::HolderInfo;
-//pub use memory::{MemoryBackend, MemoryStore};
+pub use memory::{MemoryBackend, MemoryStore};
 pub use name::{LockId, LockKind, LockName, Namespace};
 pub use reply::{
-    Acquired, Confirmed, Destroyed, Extended, Grant, Place, Refusal, Rejection, Released, Remaining,
-    Renewed, Watched,
+    Acquired, Confirmed, Destroyed, Extended, Grant, Place, Refusal, Rejection, Released,
+    Remaining, Renewed, Watched,
 };
 pub use request::{Acquire, Binding, CapacityClaim, Generation, Renewal, Share, WatchFor};
 pub use state::{HolderState, LockCounts, LockState, WaiterState};

@@ -1,6 +1,11 @@
 //! Names of locks: checked when built, and their injective, printable form for stores (rule N3).
 
-use std::{fmt, str::FromStr, sync::Arc};
+use std::{
+    fmt,
+    hash::{BuildHasher, Hash, Hasher, RandomState},
+    str::FromStr,
+    sync::{Arc, LazyLock},
+};
 
 use crate::{defaults::NAME_BYTES_MAX, error::InvalidArgument};
 
@@ -160,13 +165,15 @@ impl FromStr for LockKind {
     }
 }
 
-/// What a store knows a lock by: namespace, kind and name, with the printable key made once.
-#[derive(Clone, PartialEq, Eq, Hash)]
+/// What a store knows a lock by: namespace, kind and name, with the printable key and its hash made
+/// once.
+#[derive(Clone)]
 pub struct LockId {
     namespace: Namespace,
     kind: LockKind,
     name: LockName,
     key: Box<str>,
+    hash: u64,
 }
 
 impl LockId {
@@ -179,7 +186,8 @@ impl LockId {
         key.push_str(kind.as_str());
         key.push('/');
         encode_into(&mut key, &name.0);
-        Self { namespace, kind, name, key: key.into_boxed_str() }
+        let hash = hash_of(&key);
+        Self { namespace, kind, name, key: key.into_boxed_str(), hash }
     }
 
     /// The namespace.
@@ -200,11 +208,32 @@ impl LockId {
         &self.name
     }
 
+    /// The hash that was made with the id. It differs from process to process.
+    pub(crate) const fn hash_value(&self) -> u64 {
+        self.hash
+    }
+
     /// The store key: printable ASCII, injective over namespace, kind and name. Letters, digits,
     /// `-`, `_` and `.` stand for themselves, every other byte is `%XX`, parts are joined by `/`.
     #[must_use]
     pub fn key(&self) -> &str {
         &self.key
+    }
+}
+
+/// The key is injective, so it alone tells two locks apart.
+impl PartialEq for LockId {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other) || self.key == other.key
+    }
+}
+
+impl Eq for LockId {}
+
+/// One number that was made with the id: a map of locks need not hash the name at each request.
+impl Hash for LockId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
     }
 }
 
@@ -219,6 +248,13 @@ impl fmt::Display for LockId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} \"{}\"", self.kind, self.name)
     }
+}
+
+/// Seeded once per process: names may come from outside, and nobody there shall be able to pick
+/// some that collide.
+fn hash_of(key: &str) -> u64 {
+    static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    SEED.hash_one(key)
 }
 
 fn encode_into(key: &mut String, part: &str) {
@@ -243,8 +279,21 @@ mod tests {
     #[test]
     fn keys_are_injective_and_printable() {
         let texts = [
-            "a", "a/b", "a%2Fb", "{a}", "a:b", "a b", "a\nb", "\0", "🔒", "a%", "%", "mutex",
-            "a/mutex/b", "é", "e\u{301}",
+            "a",
+            "a/b",
+            "a%2Fb",
+            "{a}",
+            "a:b",
+            "a b",
+            "a\nb",
+            "\0",
+            "🔒",
+            "a%",
+            "%",
+            "mutex",
+            "a/mutex/b",
+            "é",
+            "e\u{301}",
         ];
         let mut seen = HashSet::new();
         for namespace in texts {

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{
-    AttemptId, Capacity, HolderInfo, LockId, StoreTime, Token, Ttl, Weight,
-};
+use crate::{AttemptId, Capacity, HolderInfo, LockId, StoreTime, Token, Ttl, Weight};
 
 /// One acquisition. The token and the attempt are made before the request is sent, so that it can
 /// be sent again (rule L7).

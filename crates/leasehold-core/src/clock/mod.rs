@@ -18,7 +18,8 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// The time now. It never goes back.
     fn now(&self) -> LocalTime;
 
-    /// Calls `waker` once, at or soon after `at`, from any thread.
+    /// Calls `waker` once, at or soon after `at`, from any thread but never inside of this call: the
+    /// caller may have locked what the waker locks.
     fn set_timer(&self, at: LocalTime, waker: Waker) -> TimerId;
 
     /// Takes a timer back; one that fired already is ignored.

@@ -100,10 +100,8 @@ impl Shared {
             if pause.is_zero() {
                 continue;
             }
-            let (next, waited) = self
-                .changed
-                .wait_timeout(state, pause)
-                .unwrap_or_else(PoisonError::into_inner);
+            let (next, waited) =
+                self.changed.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner);
             state = next;
             if idle && waited.timed_out() && state.timers.next().is_none() {
                 state.thread_runs = false;

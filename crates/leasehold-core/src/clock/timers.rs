@@ -11,6 +11,20 @@ pub struct TimerId {
     serial: u64,
 }
 
+impl TimerId {
+    /// Names a timer for `at`; `serial` is the clock's own and tells timers of one time apart.
+    #[must_use]
+    pub const fn new(at: LocalTime, serial: u64) -> Self {
+        Self { at, serial }
+    }
+
+    /// The number that the clock gave it.
+    #[must_use]
+    pub const fn serial(self) -> u64 {
+        self.serial
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Timers {
     waiting: BTreeMap<TimerId, Waker>,

@@ -1,0 +1,233 @@
+//! The store: shards of locks, entered for one step at a time.
+
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
+
+use super::{
+    alarm::Bell,
+    lock::Lock,
+    shard::{Noted, Shard},
+    step::{Step, Timeline},
+};
+use crate::{ClientId, Clock, Fault, FaultKind, LockId, LockState, Namespace, defaults};
+
+/// Locks of different names seldom meet at one mutex.
+const SHARDS: usize = 32;
+
+/// What all clients of a store share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) timeline: Timeline,
+    shards: Box<[Slot]>,
+}
+
+/// A shard on cache lines of its own.
+#[repr(align(128))]
+struct Slot(Mutex<Shard>);
+
+/// A client: whatever asks in its name is refused once it is closed.
+#[derive(Debug)]
+pub(super) struct Client {
+    pub(super) id: ClientId,
+    closed: AtomicBool,
+}
+
+impl Client {
+    pub(super) fn new() -> Self {
+        Self { id: ClientId::random(), closed: AtomicBool::new(false) }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// Call it inside of the shard's mutex: the client is marked as closed before its death visits
+    /// the shard, so either this sees the mark or the visit sees what is done now.
+    fn check(&self) -> Result<(), Fault> {
+        if self.is_closed() {
+            return Err(Fault::new(
+                FaultKind::Closed,
+                "this client of the memory store was closed",
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Shared {
+    pub(super) fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
+        let shards = (0..SHARDS).map(|_| Slot(Mutex::new(Shard::new()))).collect();
+        Arc::new(Self { timeline: Timeline::starting_now(clock), shards })
+    }
+
+    /// One step on a lock, which is made when it is not there.
+    pub(super) fn create<R>(
+        self: &Arc<Self>,
+        client: &Client,
+        id: &Arc<LockId>,
+        work: impl FnOnce(&mut Lock, &mut Step<'_>) -> R,
+    ) -> Result<R, Fault> {
+        let mut step = Step::new(&self.timeline);
+        let mut guard = self.shard(id);
+        client.check()?;
+        let shard = &mut *guard;
+        let lock = shard.find_or_insert(id, &self.timeline);
+        lock.tick(&mut step);
+        let result = work(lock, &mut step);
+        let noted = self.settle(lock, &mut step);
+        shard.note(noted, &self.timeline);
+        drop(guard);
+        step.finish();
+        Ok(result)
+    }
+
+    /// One step on a lock that is there; `None`: nobody uses it.
+    pub(super) fn find<R>(
+        self: &Arc<Self>,
+        client: &Client,
+        id: &LockId,
+        work: impl FnOnce(&mut Lock, &mut Step<'_>) -> R,
+    ) -> Result<Option<R>, Fault> {
+        let mut step = Step::new(&self.timeline);
+        let mut guard = self.shard(id);
+        client.check()?;
+        let shard = &mut *guard;
+        let Some(lock) = shard.find(id) else { return Ok(None) };
+        lock.tick(&mut step);
+        let result = work(lock, &mut step);
+        let noted = self.settle(lock, &mut step);
+        shard.note(noted, &self.timeline);
+        drop(guard);
+        step.finish();
+        Ok(Some(result))
+    }
+
+    /// What a lock's timer does: the step itself is all there is to do (rule T3).
+    pub(super) fn ring(self: &Arc<Self>, id: &LockId) {
+        let mut step = Step::new(&self.timeline);
+        let mut guard = self.shard(id);
+        let shard = &mut *guard;
+        if let Some(lock) = shard.find(id) {
+            lock.alarm.clear(&self.timeline.clock);
+            lock.tick(&mut step);
+            let noted = self.settle(lock, &mut step);
+            shard.note(noted, &self.timeline);
+        }
+        drop(guard);
+        step.finish();
+    }
+
+    /// Ends what is bound to a client, which is refused from now on. The one thing that looks at
+    /// every lock: it saves each request the upkeep of an index by client.
+    pub(super) fn forget(self: &Arc<Self>, client: &Client) {
+        client.closed.store(true, Ordering::Release);
+        self.each(|lock, step| lock.forget_client(client.id, step));
+    }
+
+    /// Every lock in use, by namespace, name and kind.
+    pub(super) fn survey(
+        self: &Arc<Self>,
+        client: &Client,
+        namespace: Option<&Namespace>,
+    ) -> Result<Vec<LockState>, Fault> {
+        client.check()?;
+        let mut found = Vec::new();
+        self.each(|lock, step| {
+            if namespace.is_none_or(|namespace| lock.id.namespace() == namespace) {
+                found.extend(lock.inspect(step));
+            }
+        });
+        found.sort_by(|a, b| {
+            let key =
+                |state: &LockState| (state.lock.namespace().clone(), state.lock.name().clone());
+            key(a).cmp(&key(b)).then(a.lock.kind().cmp(&b.lock.kind()))
+        });
+        Ok(found)
+    }
+
+    /// One step on each lock, shard by shard.
+    fn each(self: &Arc<Self>, mut work: impl FnMut(&mut Lock, &mut Step<'_>)) {
+        for slot in &self.shards {
+            let mut step = Step::new(&self.timeline);
+            let mut guard = slot.lock();
+            let mut noted = Noted::default();
+            for lock in guard.locks() {
+                lock.tick(&mut step);
+                work(lock, &mut step);
+                noted += self.settle(lock, &mut step);
+            }
+            guard.note(noted, &self.timeline);
+            drop(guard);
+            step.finish();
+        }
+    }
+
+    /// The end of each step: watchers, the timer, whether the entry is idle.
+    #[inline]
+    fn settle(self: &Arc<Self>, lock: &mut Lock, step: &mut Step<'_>) -> Noted {
+        lock.fire_watchers(step);
+        // Each round drops at least one grant, so this ends.
+        while !self.set_alarm(lock, step) {
+            step.renew();
+            lock.tick(step);
+        }
+        let idle = lock.is_idle(step);
+        let before = std::mem::replace(&mut lock.counted_idle, idle);
+        Noted {
+            became_idle: usize::from(idle && !before),
+            in_use_again: usize::from(before && !idle),
+        }
+    }
+
+    /// False: an expiry has passed meanwhile, so the lock must be looked at again.
+    #[inline]
+    fn set_alarm(self: &Arc<Self>, lock: &mut Lock, step: &mut Step<'_>) -> bool {
+        let clock = &self.timeline.clock;
+        let awaited = lock.is_awaited();
+        let armed = lock.alarm.at();
+        if !awaited && armed.is_none() {
+            return true;
+        }
+        match lock.book.grants.next_expiry() {
+            Some(at) if awaited => lock.alarm.ring_by(at, clock, || Bell::waker(self, &lock.id)),
+            _ => {
+                // After a hand-off the next waiter comes soon, and setting a timer costs more than
+                // the hand-off; one that rings for nobody rings once. In any other case nothing
+                // is left behind.
+                let handed_on = !step.left
+                    && !lock.queue.is_idle()
+                    && armed <= Some(step.now().after(defaults::TTL));
+                if !handed_on {
+                    lock.alarm.clear(clock);
+                }
+                true
+            }
+        }
+    }
+
+    fn shard(&self, id: &LockId) -> MutexGuard<'_, Shard> {
+        // The map within the shard uses the lowest and the highest bits.
+        let index = (id.hash_value() >> 32) as usize % SHARDS;
+        self.shards[index].lock()
+    }
+
+    #[cfg(test)]
+    pub(super) fn entries(&self) -> usize {
+        self.shards.iter().map(|slot| slot.lock().len()).sum()
+    }
+}
+
+impl Slot {
+    fn lock(&self) -> MutexGuard<'_, Shard> {
+        // A step that panicked would be a bug of ours; the locks of others go on.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Slot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Shard")
+    }
+}
