@@ -57,7 +57,10 @@ pub enum ErrorKind {
     /// The manager was shut down.
     ShutDown,
     /// The lease was lost: expired, destroyed or taken away by the loss of the store's data.
-    Lost,
+    Lost {
+        /// What ended it.
+        why: String,
+    },
     /// The request reached the store after its time.
     Stale,
     /// The store failed; the source says how.
@@ -270,7 +273,7 @@ impl fmt::Display for Error {
             ErrorKind::InvalidArgument { message } => f.write_str(message)?,
             ErrorKind::QueueFull { limit } => write!(f, "{limit} waiters are queued already")?,
             ErrorKind::ShutDown => f.write_str("the manager was shut down")?,
-            ErrorKind::Lost => f.write_str("the lease was lost")?,
+            ErrorKind::Lost { why } => write!(f, "the lease was lost: {why}")?,
             ErrorKind::Stale => f.write_str("the request reached the store too late")?,
             ErrorKind::Backend => match source {
                 Some(fault) => write!(f, "{operation} failed: {fault}")?,

@@ -1,0 +1,466 @@
+//! One acquisition on its way: request, wait, confirmation, and leaving the queue.
+//!
+//! The request carries a token and an attempt that are made before it is sent (rule L7). A queued
+//! request waits for a hint, then asks the store what became of it (rule L5); a grant after a wait
+//! is confirmed before it is delivered (rule L10). Who gives up tells the store, which answers in
+//! the same step whether a waiter left or a grant was passed on (rule Q4). Dropping the future does
+//! the same without waiting for the answer.
+
+use std::{
+    fmt,
+    future::Future,
+    mem,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use leasehold_core::{
+    Acquire as Request, Acquired, AttemptId, Binding, Call, Confirmed, Error, ErrorKind, Fault,
+    Grant, InvalidArgument, LocalTime, Obstacle, Operation, Place, Refusal, Rejection, Released,
+    Result, Share, Sleep, Token, defaults,
+};
+
+use crate::{core::Wait, entry::Entry, lease::Lease, observe, options::Options};
+
+/// The future of an [`Acquire`](crate::Acquire).
+///
+/// # Cancel safety
+/// Dropping it takes the request back: a waiter leaves the queue, a grant that was on its way is
+/// passed on (rules Q4, W7). It needs no runtime for that.
+#[must_use = "futures do nothing unless polled"]
+pub struct Acquiring(Attempt);
+
+/// The future of a [`TryAcquire`](crate::TryAcquire).
+///
+/// # Cancel safety
+/// As [`Acquiring`].
+#[must_use = "futures do nothing unless polled"]
+pub struct TryAcquiring(Attempt);
+
+impl Acquiring {
+    pub(crate) const fn new(entry: Arc<Entry>, options: Options) -> Self {
+        Self(Attempt::new(entry, options))
+    }
+}
+
+impl TryAcquiring {
+    pub(crate) const fn new(entry: Arc<Entry>, options: Options) -> Self {
+        Self(Attempt::new(entry, options))
+    }
+}
+
+impl Future for Acquiring {
+    type Output = Result<Lease>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.poll(cx).map(|outcome| match outcome {
+            Outcome::Held(lease) => Ok(lease),
+            Outcome::Busy(error) | Outcome::Failed(error) => Err(error),
+        })
+    }
+}
+
+impl Future for TryAcquiring {
+    type Output = Result<Option<Lease>>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.poll(cx).map(|outcome| match outcome {
+            Outcome::Held(lease) => Ok(Some(lease)),
+            Outcome::Busy(_) => Ok(None),
+            Outcome::Failed(error) => Err(error),
+        })
+    }
+}
+
+impl fmt::Debug for Acquiring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Acquiring").field(&self.0.entry.id).finish()
+    }
+}
+
+impl fmt::Debug for TryAcquiring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TryAcquiring").field(&self.0.entry.id).finish()
+    }
+}
+
+/// How an attempt ended. Busy is told apart from every other failure (rule W3).
+enum Outcome {
+    Held(Lease),
+    Busy(Error),
+    Failed(Error),
+}
+
+struct Attempt {
+    entry: Arc<Entry>,
+    options: Options,
+    /// The token and times of the request, once it was sent.
+    sent: Option<Sent>,
+    state: State,
+}
+
+#[derive(Clone)]
+struct Sent {
+    token: Token,
+    /// When the request, or the last confirmation, was sent: the lease is judged from here.
+    at: LocalTime,
+    first_at: LocalTime,
+    deadline: Option<LocalTime>,
+}
+
+enum State {
+    Start,
+    Requested(Call<Acquired>, Option<Sleep>),
+    Queued(Queued),
+    Confirming(Call<Confirmed>, Queued),
+    Leaving(Call<Released>, ErrorKind),
+    Done,
+}
+
+struct Queued {
+    place: Place,
+    /// Set when the wait is first polled; `None` waits for ever.
+    timer: Option<Sleep>,
+    wait: Wait,
+}
+
+impl Attempt {
+    const fn new(entry: Arc<Entry>, options: Options) -> Self {
+        Self { entry, options, sent: None, state: State::Start }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
+        loop {
+            match &mut self.state {
+                State::Start => {
+                    if let Err(error) = self.check(cx) {
+                        return self.finish(Outcome::Failed(error));
+                    }
+                    self.send();
+                }
+                State::Requested(call, timer) => {
+                    let Poll::Ready(answer) = Pin::new(call).poll(cx) else {
+                        if let Some(kind) = self.gave_up_before_the_answer(cx) {
+                            self.abandon();
+                            let error = self.error(kind, None);
+                            return self.finish(Outcome::Failed(error));
+                        }
+                        return Poll::Pending;
+                    };
+                    *timer = None;
+                    if let Some(outcome) = self.requested(answer) {
+                        return self.finish(outcome);
+                    }
+                }
+                State::Queued(queued) => {
+                    let verdict = queued.wait.verdict();
+                    if verdict.is_none() && queued.place.wake.poll_notified(cx).is_ready() {
+                        self.confirm();
+                        continue;
+                    }
+                    let kind = match verdict {
+                        Some(kind) => kind,
+                        None => ready!(self.gave_up(cx)),
+                    };
+                    self.leave(kind);
+                }
+                State::Confirming(call, _) => {
+                    let answer = ready!(Pin::new(call).poll(cx));
+                    if let Some(outcome) = self.confirmed(answer) {
+                        return self.finish(outcome);
+                    }
+                }
+                State::Leaving(call, _) => {
+                    let answer = ready!(Pin::new(call).poll(cx));
+                    let outcome = self.left(answer);
+                    return self.finish(outcome);
+                }
+                State::Done => panic!("an acquisition was polled after it had ended"),
+            }
+        }
+    }
+
+    /// Everything that can be refused without asking the store (rules W6, W4).
+    fn check(&mut self, cx: &mut Context<'_>) -> Result<()> {
+        let capacity = self.entry.capacity();
+        if let Share::Permits(weight) = self.options.share
+            && weight.get() > capacity.get()
+        {
+            self.options.invalid(InvalidArgument::new(format!(
+                "a weight of {weight} is above the capacity of {capacity}"
+            )));
+        }
+        if let Some(rare) = &mut self.options.rare
+            && let Some(invalid) = rare.invalid.take()
+        {
+            let kind = ErrorKind::InvalidArgument { message: invalid.to_string() };
+            return Err(Error::new(kind, Operation::Acquire).on(&self.entry.id));
+        }
+        if self.entry.core.life.refuses() {
+            return Err(self.error(ErrorKind::ShutDown, None));
+        }
+        if self.entry.is_destroyed() {
+            return Err(self.error(ErrorKind::Destroyed, None));
+        }
+        match self.poll_cancel(cx) {
+            Poll::Ready(reason) => Err(self.error(ErrorKind::Cancelled { reason }, None)),
+            Poll::Pending => Ok(()),
+        }
+    }
+
+    fn send(&mut self) {
+        let core = &self.entry.core;
+        let now = core.clock.now();
+        let previous = self.sent.take();
+        let first_at = previous.as_ref().map_or(now, |sent| sent.first_at);
+        let rare = self.options.rare.as_deref();
+        let token = rare.and_then(|rare| rare.token.clone()).unwrap_or_else(Token::random);
+        let timeout = self.options.timeout;
+        let deadline = timeout.map(|timeout| first_at.after(timeout));
+        // A free lock is granted whatever the timeout (rule W2), so a short one does not make the
+        // request stale on its way.
+        let not_after = deadline.map(|deadline| {
+            core.backend.store_time(deadline.max(now.after(defaults::COMMAND_TIMEOUT)))
+        });
+        let info = rare.and_then(|rare| rare.info.as_ref()).unwrap_or(&core.info);
+        let call = core.backend.acquire(&Request {
+            lock: Arc::clone(&self.entry.id),
+            generation: self.entry.generation(),
+            capacity: self.entry.claim(),
+            share: self.options.share,
+            token: token.clone(),
+            attempt: AttemptId::random(),
+            ttl: self.options.ttl,
+            binding: Binding::Client,
+            wait: timeout != Some(Duration::ZERO),
+            not_after,
+            queue_limit: defaults::QUEUE_LIMIT,
+            info: Arc::clone(info),
+        });
+        self.sent = Some(Sent { token, at: now, first_at, deadline });
+        self.state = State::Requested(call, None);
+    }
+
+    fn requested(&mut self, answer: Result<Acquired, Fault>) -> Option<Outcome> {
+        match answer {
+            Ok(Acquired::Granted(grant)) => Some(Outcome::Held(self.lease(grant, false))),
+            Ok(Acquired::Queued(place)) => {
+                self.queue(place);
+                None
+            }
+            Ok(Acquired::Busy(obstacle)) => {
+                observe::refused(&self.entry.id, "busy");
+                Some(Outcome::Busy(self.error(ErrorKind::Timeout, Some(obstacle))))
+            }
+            Ok(Acquired::Refused(refusal)) => Some(Outcome::Failed(self.refused(refusal))),
+            Err(fault) => {
+                observe::refused(&self.entry.id, "backend");
+                Some(Outcome::Failed(self.fault(fault)))
+            }
+        }
+    }
+
+    fn queue(&mut self, place: Place) {
+        self.entry.note(place.generation, place.capacity);
+        let sent = self.sent.as_ref().expect("a queued request was sent");
+        observe::queued(&self.entry.id, &sent.token, &place.obstacle);
+        if let Some(rare) = &mut self.options.rare
+            && let Some(hook) = rare.on_queued.take()
+        {
+            hook(&place.obstacle);
+        }
+        let clock = &self.entry.core.clock;
+        let timer = sent.deadline.map(|deadline| Sleep::until(Arc::clone(clock), deadline));
+        let wait = self.entry.core.waits.join(place.wake.clone());
+        // A shutdown that began before the wait was registered has not seen it.
+        if self.entry.core.life.refuses() {
+            self.state = State::Queued(Queued { place, timer, wait });
+            self.leave(ErrorKind::ShutDown);
+            return;
+        }
+        self.state = State::Queued(Queued { place, timer, wait });
+    }
+
+    fn confirm(&mut self) {
+        let State::Queued(queued) = mem::replace(&mut self.state, State::Done) else {
+            unreachable!("only a queued request is confirmed");
+        };
+        let core = &self.entry.core;
+        let sent = self.sent.as_mut().expect("a queued request was sent");
+        sent.at = core.clock.now();
+        let call = core.backend.confirm(&self.entry.id, &sent.token);
+        self.state = State::Confirming(call, queued);
+    }
+
+    fn confirmed(&mut self, answer: Result<Confirmed, Fault>) -> Option<Outcome> {
+        let State::Confirming(_, queued) = mem::replace(&mut self.state, State::Done) else {
+            unreachable!("only a confirmation is answered");
+        };
+        match answer {
+            Ok(Confirmed::Granted(grant)) => Some(Outcome::Held(self.lease(grant, true))),
+            Ok(Confirmed::Waiting) => {
+                self.state = State::Queued(queued);
+                None
+            }
+            Ok(Confirmed::Rejected(rejection)) => Some(Outcome::Failed(self.rejected(rejection))),
+            Ok(Confirmed::Unknown) => {
+                // The store had skipped this waiter as silent, or its grant ran out before it was
+                // seen. The wait goes on from the tail, within its deadline.
+                let sent = self.sent.as_ref().expect("a queued request was sent");
+                observe::requeued(&self.entry.id, &sent.token);
+                if sent.deadline.is_some_and(|deadline| self.entry.core.clock.now() >= deadline) {
+                    return Some(Outcome::Busy(self.error(ErrorKind::Timeout, None)));
+                }
+                self.state = State::Start;
+                self.send();
+                None
+            }
+            Err(fault) => {
+                self.abandon();
+                Some(Outcome::Failed(self.fault(fault)))
+            }
+        }
+    }
+
+    fn leave(&mut self, kind: ErrorKind) {
+        let sent = self.sent.as_ref().expect("a queued request was sent");
+        let call = self.entry.core.backend.release(&self.entry.id, &sent.token);
+        self.state = State::Leaving(call, kind);
+    }
+
+    fn left(&mut self, answer: Result<Released, Fault>) -> Outcome {
+        let State::Leaving(_, kind) = mem::replace(&mut self.state, State::Done) else {
+            unreachable!("only a leaving request is answered");
+        };
+        let sent = self.sent.as_ref().expect("a queued request was sent");
+        let obstacle = match answer {
+            Ok(Released::Waiter(obstacle)) => obstacle,
+            Ok(Released::Holder) => {
+                observe::late_grant(&self.entry.id, &sent.token);
+                None
+            }
+            Ok(Released::Unknown) => None,
+            Err(_) => {
+                self.abandon();
+                None
+            }
+        };
+        let timed_out = kind == ErrorKind::Timeout;
+        observe::refused(&self.entry.id, if timed_out { "timeout" } else { "cancelled" });
+        let error = self.error(kind, obstacle);
+        if timed_out { Outcome::Busy(error) } else { Outcome::Failed(error) }
+    }
+
+    fn lease(&mut self, grant: Grant, after_wait: bool) -> Lease {
+        let sent = self.sent.take().expect("a granted request was sent");
+        self.entry.note(grant.generation, grant.capacity);
+        let waited = after_wait.then(|| sent.at.since(sent.first_at));
+        observe::granted(&self.entry.id, &sent.token, grant.fencing.get(), waited);
+        // The attempt keeps its entry only for errors; there are none after this.
+        let lease = Lease::new(Arc::clone(&self.entry), sent.token, grant, sent.at, &self.options);
+        self.state = State::Done;
+        lease
+    }
+
+    fn rejected(&mut self, rejection: Rejection) -> Error {
+        let reason = match rejection {
+            Rejection::Destroyed { reason } => {
+                self.entry.mark_destroyed();
+                reason
+            }
+            Rejection::Cancelled { reason } => reason,
+            _ => "by the store".into(),
+        };
+        observe::refused(&self.entry.id, "cancelled");
+        self.error(ErrorKind::Cancelled { reason }, None)
+    }
+
+    fn refused(&self, refusal: Refusal) -> Error {
+        observe::refused(&self.entry.id, "refused");
+        let kind = match refusal {
+            Refusal::TokenInUse => ErrorKind::TokenInUse,
+            Refusal::ConfigMismatch { registered } => {
+                ErrorKind::ConfigMismatch { registered, requested: self.entry.claim().initial() }
+            }
+            Refusal::TooHeavy { capacity } => ErrorKind::InvalidArgument {
+                message: format!("the weight is above the capacity of {capacity}"),
+            },
+            Refusal::Destroyed => {
+                self.entry.mark_destroyed();
+                ErrorKind::Destroyed
+            }
+            Refusal::QueueFull { limit } => ErrorKind::QueueFull { limit },
+            // `Stale`, and whatever a newer store may add.
+            _ => ErrorKind::Stale,
+        };
+        self.error(kind, None)
+    }
+
+    /// Whether the caller gave up while the store has not answered. The timeout alone is no reason
+    /// as long as the answer may still say that the lock was free (rule W2).
+    fn gave_up_before_the_answer(&mut self, cx: &mut Context<'_>) -> Option<ErrorKind> {
+        if let Poll::Ready(reason) = self.poll_cancel(cx) {
+            return Some(ErrorKind::Cancelled { reason });
+        }
+        let sent = self.sent.as_ref()?;
+        let limit = sent.deadline?.max(sent.at.after(defaults::COMMAND_TIMEOUT));
+        let State::Requested(_, timer) = &mut self.state else { return None };
+        let clock = &self.entry.core.clock;
+        let timer = timer.get_or_insert_with(|| Sleep::until(Arc::clone(clock), limit));
+        Pin::new(timer).poll(cx).is_ready().then_some(ErrorKind::Timeout)
+    }
+
+    fn gave_up(&mut self, cx: &mut Context<'_>) -> Poll<ErrorKind> {
+        if let Poll::Ready(reason) = self.poll_cancel(cx) {
+            return Poll::Ready(ErrorKind::Cancelled { reason });
+        }
+        let State::Queued(Queued { timer: Some(timer), .. }) = &mut self.state else {
+            return Poll::Pending;
+        };
+        Pin::new(timer).poll(cx).map(|()| ErrorKind::Timeout)
+    }
+
+    fn poll_cancel(&mut self, cx: &mut Context<'_>) -> Poll<String> {
+        let Some(rare) = &mut self.options.rare else { return Poll::Pending };
+        let Some(cancel) = &mut rare.cancel else { return Poll::Pending };
+        let reason = ready!(cancel.as_mut().poll(cx));
+        rare.cancel = None;
+        Poll::Ready(reason)
+    }
+
+    fn error(&self, kind: ErrorKind, obstacle: Option<Obstacle>) -> Error {
+        let error = Error::new(kind, Operation::Acquire)
+            .on(&self.entry.id)
+            .asking(self.options.share)
+            .behind(obstacle);
+        match self.options.timeout {
+            Some(timeout) if error.is_timeout() => error.after(timeout),
+            _ => error,
+        }
+    }
+
+    fn fault(&self, fault: Fault) -> Error {
+        Error::from_fault(fault, Operation::Acquire).on(&self.entry.id)
+    }
+
+    fn abandon(&self) {
+        if let Some(sent) = &self.sent {
+            self.entry.core.backend.abandon(&self.entry.id, &sent.token);
+        }
+    }
+
+    fn finish(&mut self, outcome: Outcome) -> Poll<Outcome> {
+        self.state = State::Done;
+        Poll::Ready(outcome)
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        if !matches!(self.state, State::Start | State::Done) {
+            self.abandon();
+        }
+    }
+}

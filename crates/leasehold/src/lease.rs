@@ -1,0 +1,278 @@
+//! A grant in the caller's hands: the guard of a lease lock.
+
+use std::{
+    fmt,
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
+
+use leasehold_core::{
+    Error, ErrorKind, Extended, FencingToken, Grant, InvalidArgument, LocalTime, LockId, Operation,
+    Released, Remaining, Result, Sleep, Token, Ttl, Wake, WatchFor, Watched,
+};
+
+use crate::{
+    entry::Entry,
+    lease_state::{LeaseState, Tracked},
+    observe,
+    options::Options,
+};
+
+/// Proof of holding a lease lock. Dropping it gives the grant back.
+///
+/// A lease can be lost: its TTL can run out when it is not renewed in time, and somebody can
+/// destroy the lock. Work that must not go on then watches [`lost`](Self::lost), and storage that
+/// must not be written by a stale holder checks [`fencing_token`](Self::fencing_token).
+///
+/// # Cancel safety
+/// Dropping a lease at any point is safe and needs no runtime: the store is told by the manager's
+/// own means. [`release`](Self::release) waits for the store's answer.
+#[must_use = "dropping a lease gives the grant back"]
+pub struct Lease {
+    tracked: Arc<Tracked>,
+}
+
+impl Lease {
+    pub(crate) fn new(
+        entry: Arc<Entry>,
+        token: Token,
+        grant: Grant,
+        sent: LocalTime,
+        options: &Options,
+    ) -> Self {
+        let max_hold = options.rare.as_ref().and_then(|rare| rare.max_hold);
+        let ttl = options.ttl.filter(|_| options.renew);
+        let tracked = Arc::new(Tracked::new(entry, token, grant, sent, max_hold));
+        tracked.core().life.lease_begins();
+        if let Some(ttl) = ttl {
+            tracked.core().renewer.track(&tracked, sent, ttl);
+        }
+        Self { tracked }
+    }
+
+    /// The lock.
+    #[must_use]
+    pub fn lock(&self) -> &LockId {
+        &self.tracked.entry.id
+    }
+
+    /// Names the grant: a secret, who has it can extend and release the grant (rule T5).
+    #[must_use]
+    pub fn token(&self) -> &Token {
+        &self.tracked.token
+    }
+
+    /// Grows with every grant of this lock: pass it along with every write, and let the storage
+    /// reject one that is smaller than the largest it has seen (rule L8).
+    #[must_use]
+    pub fn fencing_token(&self) -> FencingToken {
+        self.tracked.fencing
+    }
+
+    /// Whether the grant is still alive, as well as it is known here without asking the store: a
+    /// lease whose deadline has passed by the local clock is not (rule L3).
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.tracked.release.done().is_none() && self.tracked.loss().is_none()
+    }
+
+    /// Held, lost, or not known because a renewal failed (rule L3).
+    #[must_use]
+    pub fn state(&self) -> LeaseState {
+        self.tracked.state()
+    }
+
+    /// Asks the store what is left of the TTL.
+    ///
+    /// # Errors
+    /// `Backend`, `ShutDown`.
+    pub async fn remaining(&self) -> Result<Remaining> {
+        if self.tracked.release.done().is_some() {
+            return Ok(Remaining::Gone);
+        }
+        let answer = self.tracked.core().backend.remaining(self.id(), self.token()).await;
+        answer.map_err(|fault| Error::from_fault(fault, Operation::Hold).on(self.lock()))
+    }
+
+    /// Sets the end of the grant to now + `ttl` (it may be sooner than before), or removes it
+    /// (`None`), and says whether the grant was still alive. A grant that is gone is never revived.
+    /// Later renewals use the new TTL (rules T4, L2).
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a TTL outside of 1 ms ..= 2^31−1 ms, or none where one is needed;
+    /// `Backend`, `ShutDown`.
+    pub async fn extend(&self, ttl: impl Into<Option<Duration>>) -> Result<bool> {
+        let invalid = |invalid: InvalidArgument| {
+            let kind = ErrorKind::InvalidArgument { message: invalid.to_string() };
+            Error::new(kind, Operation::Extend).on(self.lock())
+        };
+        let ttl = ttl.into().map(Ttl::new).transpose().map_err(invalid)?;
+        if self.tracked.release.done().is_some() {
+            return Ok(false);
+        }
+        let core = self.tracked.core();
+        let sent = core.clock.now();
+        let answer = core.backend.extend(self.id(), self.token(), ttl).await;
+        match answer {
+            Ok(Extended::Held) => {
+                self.tracked.set_deadline(sent, ttl.map(Ttl::get));
+                core.renewer.retime(&self.tracked, sent, ttl);
+                Ok(true)
+            }
+            Ok(Extended::Gone) => {
+                self.tracked.mark_lost("the store does not know the grant any more");
+                Ok(false)
+            }
+            Ok(Extended::NeedsTtl) => {
+                Err(invalid(InvalidArgument::new("a grant that is bound to its token needs a TTL")))
+            }
+            Err(fault) => Err(Error::from_fault(fault, Operation::Extend).on(self.lock())),
+        }
+    }
+
+    /// Completes when the lease is lost, with the reason: its TTL ran out, the store does not know
+    /// it any more, the lock was destroyed, or the manager was shut down. It does not complete for
+    /// a lease that was released in good order.
+    ///
+    /// # Cancel safety
+    /// Dropping the future changes nothing; it can be asked for again, and several may wait.
+    pub async fn lost(&self) -> Error {
+        let tracked = &*self.tracked;
+        let core = tracked.core();
+        let wake = Wake::new();
+        let _shutdown = core.losses.join(wake.clone());
+        let _loss = tracked.losses.join(wake.clone());
+        let mut destroyed = pin!(self.destroyed());
+        let mut timer: Option<Sleep> = None;
+        poll_fn(|cx| {
+            loop {
+                if let Some(why) = tracked.loss() {
+                    return Poll::Ready(tracked.lost_error(why));
+                }
+                if wake.poll_notified(cx).is_ready() {
+                    continue;
+                }
+                if destroyed.as_mut().poll(cx).is_ready() {
+                    tracked.mark_lost("the lock was destroyed");
+                    continue;
+                }
+                let deadline = tracked.deadline();
+                if deadline == LocalTime::MAX {
+                    timer = None;
+                    return Poll::Pending;
+                }
+                // The deadline moves with every renewal; the timer follows when it fires.
+                let timer =
+                    timer.get_or_insert_with(|| Sleep::until(Arc::clone(&core.clock), deadline));
+                match pin!(&mut *timer).poll(cx) {
+                    Poll::Pending if timer.deadline() <= deadline => return Poll::Pending,
+                    _ => *timer = Sleep::until(Arc::clone(&core.clock), deadline),
+                }
+            }
+        })
+        .await
+    }
+
+    /// Gives the grant back and says whether it was still alive. Concurrent calls share one
+    /// result, repeated calls repeat it, and after a failure it can be called again (rule T6). A
+    /// lease that is known to be lost is not asked about.
+    ///
+    /// # Cancel safety
+    /// Dropping the future may or may not have given the grant back; dropping the lease does.
+    ///
+    /// # Errors
+    /// `Backend`.
+    pub async fn release(&self) -> Result<bool> {
+        let tracked = &*self.tracked;
+        tracked
+            .release
+            .run(async || {
+                let core = tracked.core();
+                core.renewer.forget(tracked);
+                if tracked.loss().is_some() {
+                    // By the store's clock it may have a moment left.
+                    core.backend.abandon(self.id(), self.token());
+                    tracked.end(false);
+                    return Ok(false);
+                }
+                match core.backend.release(self.id(), self.token()).await {
+                    Ok(released) => {
+                        let held = released == Released::Holder;
+                        if !held {
+                            tracked.mark_lost("the store does not know the grant any more");
+                        }
+                        tracked.end(held);
+                        Ok(held)
+                    }
+                    Err(fault) => {
+                        observe::release_failed(self.lock(), self.token(), &fault);
+                        Err(Error::from_fault(fault, Operation::Release).on(self.lock()))
+                    }
+                }
+            })
+            .await
+    }
+
+    /// Why the lease is lost, as an error; for work that ended under a lost lease.
+    pub(crate) fn loss(&self) -> Error {
+        let why = self.tracked.loss().unwrap_or("the store does not know the grant any more");
+        self.tracked.lost_error(why)
+    }
+
+    /// Ready when the lock was destroyed. A watcher that is told nothing but that.
+    async fn destroyed(&self) {
+        let tracked = &*self.tracked;
+        let watch = DestroyWatch { lease: self, id: Token::random() };
+        loop {
+            let backend = &tracked.core().backend;
+            let what = WatchFor::Destroyed;
+            match backend.watch(self.id(), Some(tracked.generation), &watch.id, what).await {
+                Ok(Watched::Waiting(wake)) => wake.notified().await,
+                Ok(Watched::Done | Watched::Destroyed) => return,
+                // A store that cannot watch now leaves the deadline and the renewals to tell.
+                Err(_) => std::future::pending().await,
+            }
+        }
+    }
+
+    fn id(&self) -> &Arc<LockId> {
+        &self.tracked.entry.id
+    }
+}
+
+struct DestroyWatch<'a> {
+    lease: &'a Lease,
+    id: Token,
+}
+
+impl Drop for DestroyWatch<'_> {
+    fn drop(&mut self) {
+        self.lease.tracked.core().backend.unwatch(self.lease.id(), &self.id);
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if self.tracked.release.done().is_some() {
+            return;
+        }
+        let core = self.tracked.core();
+        core.renewer.forget(&self.tracked);
+        core.backend.abandon(self.id(), self.token());
+        self.tracked.end(true);
+    }
+}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lease")
+            .field("lock", self.id())
+            .field("token", self.token())
+            .field("fencing", &self.tracked.fencing.get())
+            .field("state", &self.state())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,338 @@
+//! What can be said about one acquisition.
+
+use std::{
+    fmt,
+    future::{Future, IntoFuture},
+    pin::Pin,
+    sync::Arc,
+    time::Duration,
+};
+
+use leasehold_core::{HolderInfo, InvalidArgument, Obstacle, Result, Share, Token, Ttl, Weight};
+
+use crate::{
+    acquiring::{Acquiring, TryAcquiring},
+    entry::Entry,
+    lease::Lease,
+    run::{self, RunError},
+};
+
+/// An acquisition that waits in line: set what is special about it, then await it.
+///
+/// Made by `lock`, `read`, `write`, `acquire` and `acquire_many` of the named locks.
+///
+/// # Examples
+/// ```
+/// # pollster::block_on(async {
+/// use std::time::Duration;
+/// # let locks = leasehold::LockManager::in_memory();
+/// let report = locks.mutex("nightly-report")?;
+/// let lease = report.lock().timeout(Duration::from_secs(1)).label("night shift").await?;
+/// # drop(lease);
+/// # Ok::<(), leasehold::Error>(()) }).unwrap();
+/// ```
+#[must_use = "an acquisition does nothing unless awaited"]
+pub struct Acquire {
+    pub(crate) entry: Arc<Entry>,
+    pub(crate) options: Options,
+}
+
+/// An acquisition that takes "busy" for an answer: set what is special about it, then await it.
+///
+/// Made by `try_lock`, `try_read`, `try_write` and `try_acquire` of the named locks. It does not
+/// wait unless it is given a `timeout`, and gives `Ok(None)` for busy and only for busy (rule W3).
+///
+/// # Examples
+/// ```
+/// # pollster::block_on(async {
+/// # let locks = leasehold::LockManager::in_memory();
+/// let exports = locks.semaphore("exports", 3)?;
+/// match exports.try_acquire().weight(2).await? {
+///     Some(slots) => drop(slots),
+///     None => println!("busy"),
+/// }
+/// # Ok::<(), leasehold::Error>(()) }).unwrap();
+/// ```
+#[must_use = "an acquisition does nothing unless awaited"]
+pub struct TryAcquire {
+    pub(crate) entry: Arc<Entry>,
+    pub(crate) options: Options,
+}
+
+/// A caller's cancellation: its output is the reason.
+pub(crate) type Cancel = Pin<Box<dyn Future<Output = String> + Send>>;
+
+pub(crate) struct Options {
+    pub(crate) share: Share,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) ttl: Option<Ttl>,
+    pub(crate) renew: bool,
+    /// What few acquisitions say, kept out of the way of those that do not.
+    pub(crate) rare: Option<Box<Rare>>,
+}
+
+#[derive(Default)]
+pub(crate) struct Rare {
+    pub(crate) max_hold: Option<Duration>,
+    pub(crate) cancel: Option<Cancel>,
+    pub(crate) token: Option<Token>,
+    pub(crate) info: Option<Arc<HolderInfo>>,
+    pub(crate) on_queued: Option<Box<dyn FnOnce(&Obstacle) + Send>>,
+    pub(crate) invalid: Option<InvalidArgument>,
+}
+
+impl Options {
+    fn new(entry: &Entry, share: Share, timeout: Option<Duration>) -> Self {
+        Self { share, timeout, ttl: entry.core.ttl, renew: true, rare: None }
+    }
+
+    pub(crate) fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// Keeps the first thing that is wrong; it is told before anything else happens (rule W6).
+    pub(crate) fn invalid(&mut self, argument: InvalidArgument) {
+        self.rare().invalid.get_or_insert(argument);
+    }
+
+    fn set_ttl(&mut self, ttl: Option<Duration>) {
+        self.renew = false;
+        match ttl.map(Ttl::new).transpose() {
+            Ok(ttl) => self.ttl = ttl,
+            Err(invalid) => self.invalid(invalid),
+        }
+    }
+
+    fn set_weight(&mut self, permits: u32) {
+        match Weight::new(permits) {
+            Ok(weight) if matches!(self.share, Share::Permits(_)) => {
+                self.share = Share::Permits(weight);
+            }
+            Ok(_) => self.invalid(InvalidArgument::new("a write has no weight of its own")),
+            Err(invalid) => self.invalid(invalid),
+        }
+    }
+
+    fn set_label(&mut self, entry: &Entry, label: &str) {
+        match entry.core.info.labelled(label) {
+            Ok(info) => self.rare().info = Some(Arc::new(info)),
+            Err(invalid) => self.invalid(invalid),
+        }
+    }
+}
+
+impl Acquire {
+    pub(crate) fn new(entry: &Arc<Entry>, share: Share) -> Self {
+        let options = Options::new(entry, share, entry.core.timeout);
+        Self { entry: Arc::clone(entry), options }
+    }
+}
+
+impl TryAcquire {
+    pub(crate) fn new(entry: &Arc<Entry>, share: Share) -> Self {
+        let options = Options::new(entry, share, Some(Duration::ZERO));
+        Self { entry: Arc::clone(entry), options }
+    }
+}
+
+macro_rules! options {
+    ($builder:ident) => {
+        impl $builder {
+            /// How long to wait; `None`: for ever; zero: one attempt that never queues (rule W2).
+            /// Default: the manager's (60 s) for an acquisition that waits, zero for one that tries.
+            pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+                self.options.timeout = timeout.into();
+                self
+            }
+
+            /// How long the grant lives unless extended, counted from the grant; `None`: until it
+            /// is released, destroyed, or its client is proven dead. 1 ms ..= 2^31−1 ms. Such a
+            /// lease is not renewed unless [`renew`](Self::renew) says so. Default: the manager's
+            /// (60 s), renewed.
+            pub fn ttl(mut self, ttl: impl Into<Option<Duration>>) -> Self {
+                self.options.set_ttl(ttl.into());
+                self
+            }
+
+            /// Renews the lease every third of its TTL while it is held.
+            pub fn renew(mut self) -> Self {
+                self.options.renew = true;
+                self
+            }
+
+            /// Ends the renewal this long after the grant, so that work which never ends does not
+            /// keep the lock for ever: the lease then runs out with its TTL.
+            pub fn max_hold(mut self, limit: Duration) -> Self {
+                self.options.rare().max_hold = Some(limit);
+                self
+            }
+
+            /// Gives up when `cancelled` is ready; its output becomes the reason. One that is ready
+            /// already counts as cancelled, even when the lock is free; after the grant it has no
+            /// effect (rule W4).
+            pub fn cancel_on<F>(mut self, cancelled: F) -> Self
+            where
+                F: Future + Send + 'static,
+                F::Output: CancelReason,
+            {
+                self.options.rare().cancel =
+                    Some(Box::pin(async move { cancelled.await.into_reason() }));
+                self
+            }
+
+            /// How many permits to take. Default: 1.
+            pub fn weight(mut self, permits: u32) -> Self {
+                self.options.set_weight(permits);
+                self
+            }
+
+            /// The token of the grant, instead of a random one. One that is held or queued is
+            /// refused with `TokenInUse` (rule T5).
+            pub fn token(mut self, token: Token) -> Self {
+                self.options.rare().token = Some(token);
+                self
+            }
+
+            /// Says what the work is, for others to read: 1 to 256 bytes without control
+            /// characters.
+            pub fn label(mut self, label: &str) -> Self {
+                self.options.set_label(&self.entry, label);
+                self
+            }
+
+            /// Calls `hook` once if the request is queued, with what stands in its way.
+            pub fn on_queued(mut self, hook: impl FnOnce(&Obstacle) + Send + 'static) -> Self {
+                self.options.rare().on_queued = Some(Box::new(hook));
+                self
+            }
+        }
+
+        impl fmt::Debug for $builder {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($builder))
+                    .field("lock", &self.entry.id)
+                    .field("share", &self.options.share)
+                    .field("timeout", &self.options.timeout)
+                    .field("ttl", &self.options.ttl)
+                    .finish_non_exhaustive()
+            }
+        }
+    };
+}
+
+options!(Acquire);
+options!(TryAcquire);
+
+impl Acquire {
+    /// The same for a thread: blocks until granted.
+    ///
+    /// # Errors
+    /// As the acquisition itself.
+    pub fn blocking(self) -> Result<Lease> {
+        pollster::block_on(self.into_future())
+    }
+
+    /// Acquires, runs `work` and releases, also when `work` panics or the future is dropped: the
+    /// work is dropped first, then the grant (rule W7).
+    ///
+    /// # Errors
+    /// [`RunError::Acquire`] when the lock was not granted; [`RunError::Lost`], with what the work
+    /// gave, when the lease was lost while it ran.
+    pub async fn run<T>(self, work: impl AsyncFnOnce(&Lease) -> T) -> Result<T, RunError<T>> {
+        run::under(self.into_future().await?, work).await
+    }
+}
+
+impl TryAcquire {
+    /// The same for a thread: blocks for as long as `timeout` allows.
+    ///
+    /// # Errors
+    /// As the acquisition itself.
+    pub fn blocking(self) -> Result<Option<Lease>> {
+        pollster::block_on(self.into_future())
+    }
+
+    /// As [`Acquire::run`], with `None` for busy.
+    ///
+    /// # Errors
+    /// As [`Acquire::run`].
+    pub async fn run<T>(
+        self,
+        work: impl AsyncFnOnce(&Lease) -> T,
+    ) -> Result<Option<T>, RunError<T>> {
+        match self.into_future().await? {
+            Some(lease) => run::under(lease, work).await.map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+impl IntoFuture for Acquire {
+    type Output = Result<Lease>;
+    type IntoFuture = Acquiring;
+
+    fn into_future(self) -> Acquiring {
+        Acquiring::new(self.entry, self.options)
+    }
+}
+
+impl IntoFuture for TryAcquire {
+    type Output = Result<Option<Lease>>;
+    type IntoFuture = TryAcquiring;
+
+    fn into_future(self) -> TryAcquiring {
+        TryAcquiring::new(self.entry, self.options)
+    }
+}
+
+/// What a cancellation gives as its reason (rule W4).
+pub trait CancelReason {
+    /// The reason, for the error's message.
+    fn into_reason(self) -> String;
+}
+
+impl CancelReason for () {
+    fn into_reason(self) -> String {
+        "by the caller".into()
+    }
+}
+
+impl CancelReason for String {
+    fn into_reason(self) -> String {
+        self
+    }
+}
+
+impl CancelReason for &str {
+    fn into_reason(self) -> String {
+        self.into()
+    }
+}
+
+impl CancelReason for leasehold_core::Error {
+    fn into_reason(self) -> String {
+        self.to_string()
+    }
+}
+
+impl CancelReason for Box<dyn std::error::Error + Send + Sync> {
+    fn into_reason(self) -> String {
+        self.to_string()
+    }
+}
+
+impl CancelReason for std::io::Error {
+    fn into_reason(self) -> String {
+        self.to_string()
+    }
+}
+
+/// A signal handler's future gives a result; either side is a reason to stop.
+impl<T: CancelReason, E: CancelReason> CancelReason for std::result::Result<T, E> {
+    fn into_reason(self) -> String {
+        match self {
+            Ok(value) => value.into_reason(),
+            Err(error) => error.into_reason(),
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Renewal: one thread per manager, in batches, while there is something to renew (rule L2).
+//!
+//! A lease is due every third of its TTL. The thread starts with the first renewed lease, sleeps
+//! until the earliest is due, renews all that are due about then in one request, and sleeps without
+//! a timer while there are none: an idle manager wakes nothing. A failed renewal is tried again
+//! until the lease's own deadline, which the lease judges by itself (rule L3).
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::Ordering},
+    task::Poll,
+    thread,
+    time::Duration,
+};
+
+use leasehold_core::{
+    Backend, Clock, Fault, FaultKind, LocalTime, Renewal, Renewed, Sleep, Ttl, Wake, defaults,
+};
+
+use crate::{core::Core, lease_state::Tracked, observe};
+
+/// The most leases of one request.
+const BATCH_MAX: usize = 1024;
+/// Leases that are due this much later are renewed along; a fraction of the soonest TTL's third
+/// would save no request.
+const ALONG: Duration = Duration::from_millis(5);
+/// How soon a failed renewal is tried again: a tenth of what is left, within these.
+const RETRY_MIN: Duration = Duration::from_millis(20);
+const RETRY_MAX: Duration = Duration::from_secs(1);
+
+pub(crate) struct Renewer {
+    core: Weak<Core>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    wake: Wake,
+}
+
+#[derive(Default)]
+struct State {
+    due: BTreeMap<(LocalTime, u64), Arc<Tracked>>,
+    serial: u64,
+    thread_runs: bool,
+    /// The thread looks no later than this.
+    promised: LocalTime,
+    closed: bool,
+}
+
+impl Renewer {
+    pub(crate) fn new(core: Weak<Core>) -> Self {
+        Self { core, shared: Arc::default() }
+    }
+
+    /// Renews a lease from now on, every third of `ttl` from `sent`.
+    pub(crate) fn track(&self, lease: &Arc<Tracked>, sent: LocalTime, ttl: Ttl) {
+        let mut state = self.shared.lock();
+        state.serial += 1;
+        lease.serial.store(state.serial, Ordering::Relaxed);
+        self.shared.schedule(&mut state, lease, sent.after(third(ttl.get())));
+        self.look_in_time(state, lease.due.load(Ordering::Relaxed));
+    }
+
+    /// The TTL of a tracked lease changed.
+    pub(crate) fn retime(&self, lease: &Arc<Tracked>, sent: LocalTime, ttl: Option<Ttl>) {
+        let mut state = self.shared.lock();
+        if state.remove(lease).is_none() {
+            return;
+        }
+        if let Some(ttl) = ttl {
+            self.shared.schedule(&mut state, lease, sent.after(third(ttl.get())));
+            self.look_in_time(state, lease.due.load(Ordering::Relaxed));
+        }
+    }
+
+    /// Renews a lease no more.
+    pub(crate) fn forget(&self, lease: &Tracked) {
+        let gone = self.shared.lock().remove(lease);
+        drop(gone);
+    }
+
+    /// Sees to it that the thread runs and looks by `due`.
+    fn look_in_time(&self, mut state: MutexGuard<'_, State>, due: u64) {
+        if !state.thread_runs {
+            state.thread_runs = true;
+            drop(state);
+            self.start_thread();
+        } else if LocalTime(due) < state.promised {
+            state.promised = LocalTime(due);
+            drop(state);
+            self.shared.wake.notify();
+        }
+    }
+
+    fn start_thread(&self) {
+        let Some(core) = self.core.upgrade() else { return };
+        let shared = Arc::clone(&self.shared);
+        let (clock, backend) = (Arc::clone(&core.clock), Arc::downgrade(&core.backend));
+        drop(core);
+        let started = thread::Builder::new()
+            .name("leasehold-renewal".into())
+            .spawn(move || pollster::block_on(renew_until_closed(&shared, &clock, &backend)));
+        if started.is_err() {
+            // The next lease tries again; meanwhile the leases run into their deadlines and say so.
+            self.shared.lock().thread_runs = false;
+        }
+    }
+}
+
+impl Drop for Renewer {
+    fn drop(&mut self) {
+        self.shared.lock().closed = true;
+        self.shared.wake.notify();
+    }
+}
+
+impl fmt::Debug for Renewer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Renewer").field("leases", &self.shared.lock().due.len()).finish()
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn schedule(&self, state: &mut State, lease: &Arc<Tracked>, due: LocalTime) {
+        // Past `max_hold` nothing is renewed: the lease runs out with its TTL.
+        if due >= lease.renew_until {
+            return;
+        }
+        lease.due.store(due.0, Ordering::Relaxed);
+        state.due.insert((due, lease.serial.load(Ordering::Relaxed)), Arc::clone(lease));
+    }
+
+    /// The leases that are due, at most a batch, and when to look next.
+    fn take_due(&self, now: LocalTime) -> (Vec<Arc<Tracked>>, Option<LocalTime>, bool) {
+        let mut state = self.lock();
+        let mut batch = Vec::new();
+        if state.due.first_key_value().is_some_and(|((due, _), _)| *due <= now) {
+            let until = now.after(ALONG);
+            while batch.len() < BATCH_MAX {
+                match state.due.first_entry() {
+                    Some(entry) if entry.key().0 <= until => batch.push(entry.remove()),
+                    _ => break,
+                }
+            }
+        }
+        let next = state.due.first_key_value().map(|((due, _), _)| *due);
+        state.promised = next.unwrap_or(LocalTime::MAX);
+        (batch, next, state.closed)
+    }
+
+    fn put_back(&self, lease: &Arc<Tracked>, due: LocalTime) {
+        let mut state = self.lock();
+        // Released or lost while the renewal was on its way: not again (no renewal after a release).
+        if lease.release.done().is_none() && lease.due.load(Ordering::Relaxed) != FORGOTTEN {
+            self.schedule(&mut state, lease, due);
+        }
+    }
+}
+
+/// Stands for "when" in a lease that is not to be renewed any more.
+const FORGOTTEN: u64 = u64::MAX;
+
+impl State {
+    fn remove(&mut self, lease: &Tracked) -> Option<Arc<Tracked>> {
+        let due = lease.due.swap(FORGOTTEN, Ordering::Relaxed);
+        self.due.remove(&(LocalTime(due), lease.serial.load(Ordering::Relaxed)))
+    }
+}
+
+async fn renew_until_closed(shared: &Shared, clock: &Arc<dyn Clock>, backend: &Weak<dyn Backend>) {
+    loop {
+        let (batch, next, closed) = shared.take_due(clock.now());
+        if closed {
+            return;
+        }
+        if batch.is_empty() {
+            let mut timer = pin!(next.map(|next| Sleep::until(Arc::clone(clock), next)));
+            poll_fn(|cx| {
+                if shared.wake.poll_notified(cx).is_ready() {
+                    return Poll::Ready(());
+                }
+                match timer.as_mut().as_pin_mut() {
+                    Some(timer) => timer.poll(cx),
+                    None => Poll::Pending,
+                }
+            })
+            .await;
+        } else if let Some(backend) = backend.upgrade() {
+            renew(shared, clock, &*backend, &batch).await;
+        }
+    }
+}
+
+async fn renew(
+    shared: &Shared,
+    clock: &Arc<dyn Clock>,
+    backend: &dyn Backend,
+    batch: &[Arc<Tracked>],
+) {
+    let sent = clock.now();
+    let renewals = batch
+        .iter()
+        .map(|lease| Renewal { lock: Arc::clone(&lease.entry.id), token: lease.token.clone() })
+        .collect();
+    let mut call = pin!(backend.renew(renewals));
+    let mut limit = pin!(Sleep::until(Arc::clone(clock), sent.after(defaults::COMMAND_TIMEOUT)));
+    let answer = poll_fn(|cx| match call.as_mut().poll(cx) {
+        Poll::Pending => limit
+            .as_mut()
+            .poll(cx)
+            .map(|()| Err(Fault::new(FaultKind::Unavailable, "the store did not answer in time"))),
+        answer => answer,
+    })
+    .await;
+    match answer {
+        Ok(answers) => {
+            for (lease, answer) in batch.iter().zip(answers) {
+                settle(shared, lease, sent, answer);
+            }
+        }
+        Err(fault) => {
+            let now = clock.now();
+            for lease in batch {
+                lease.doubt();
+                observe::renewal_failed(&lease.entry.id, &lease.token, &fault);
+                let left = lease.deadline().since(now);
+                if left.is_zero() {
+                    // Asking marks it as lost.
+                    let _ = lease.loss();
+                } else {
+                    let pause = (left / 10).clamp(RETRY_MIN, RETRY_MAX);
+                    shared.put_back(lease, now.after(pause));
+                }
+            }
+        }
+    }
+}
+
+fn settle(shared: &Shared, lease: &Arc<Tracked>, sent: LocalTime, answer: Renewed) {
+    match answer {
+        Renewed::Held { remaining } => {
+            lease.set_deadline(sent, remaining);
+            if let Some(remaining) = remaining {
+                shared.put_back(lease, sent.after(third(remaining)));
+            }
+        }
+        // "Unknown" is a loss at once (rule L3), unless the lease was released meanwhile.
+        Renewed::Unknown => {
+            if lease.release.done().is_none() {
+                lease.mark_lost("the store does not know the grant any more");
+            }
+        }
+    }
+}
+
+fn third(ttl: Duration) -> Duration {
+    ttl / defaults::RENEWALS_PER_TTL
+}
