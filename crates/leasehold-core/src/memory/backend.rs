@@ -36,6 +36,7 @@ impl MemoryBackend {
     }
 
     /// One step on a lock that may have to be made.
+    #[inline]
     fn create<R>(
         &self,
         id: &Arc<LockId>,
@@ -45,13 +46,14 @@ impl MemoryBackend {
     }
 
     /// One step on a lock, or `none` when nobody uses it.
+    #[inline]
     fn find<R>(
         &self,
         id: &Arc<LockId>,
         none: R,
         work: impl FnOnce(&mut super::lock::Lock, &mut Step<'_>) -> R,
     ) -> Result<R, Fault> {
-        self.store.0.find(&self.client, id, work).map(|found| found.unwrap_or(none))
+        self.store.0.find(&self.client, id, none, work)
     }
 }
 

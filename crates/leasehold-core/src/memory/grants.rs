@@ -101,9 +101,17 @@ impl Grants {
     }
 
     /// Adds the newest grant.
+    #[inline]
     pub(super) fn push(&mut self, holder: Holder) {
         match self {
             Self::Few(list) if list.len() < FEW => list.push(holder),
+            _ => self.push_many(holder),
+        }
+    }
+
+    #[cold]
+    fn push_many(&mut self, holder: Holder) {
+        match self {
             Self::Few(list) => {
                 let mut index = Box::<Index>::default();
                 std::mem::take(list).into_iter().for_each(|holder| index.insert(holder));
@@ -126,38 +134,40 @@ impl Grants {
         }
     }
 
-    pub(super) fn remove(&mut self, token: &Token) -> Option<Holder> {
+    /// Ends a grant and says what it weighed; `None`: there is none with this token.
+    #[inline]
+    pub(super) fn remove(&mut self, token: &Token) -> Option<u32> {
         match self {
             Self::Few(list) => {
                 let at = list.iter().position(|holder| holder.token == *token)?;
-                // The order is the order of the grants, so no swap.
-                Some(list.remove(at))
+                Some(remove_at(list, at))
             }
             Self::Many(index) => {
                 let fencing = *index.by_token.get(token)?;
-                let holder = index.remove(fencing);
+                let weight = index.remove(fencing);
                 self.shrink();
-                holder
+                weight
             }
         }
     }
 
-    /// Takes out one grant whose expiry has come: overdue is gone, whatever timer fired (rule T3).
-    pub(super) fn pop_overdue(&mut self, now: LocalTime) -> Option<Holder> {
+    /// Ends one grant whose expiry has come and says what it weighed: overdue is gone, whatever
+    /// timer fired (rule T3).
+    pub(super) fn pop_overdue(&mut self, now: LocalTime) -> Option<u32> {
         match self {
             Self::Few(list) => {
                 let overdue = |holder: &Holder| holder.expiry.is_some_and(|expiry| expiry <= now);
                 let at = list.iter().position(overdue)?;
-                Some(list.remove(at))
+                Some(remove_at(list, at))
             }
             Self::Many(index) => {
                 let (expiry, fencing) = *index.by_expiry.first()?;
                 if expiry > now {
                     return None;
                 }
-                let holder = index.remove(fencing);
+                let weight = index.remove(fencing);
                 self.shrink();
-                holder
+                weight
             }
         }
     }
@@ -202,14 +212,27 @@ impl Index {
         Some(result)
     }
 
-    fn remove(&mut self, fencing: FencingToken) -> Option<Holder> {
+    fn remove(&mut self, fencing: FencingToken) -> Option<u32> {
         let holder = self.by_fencing.remove(&fencing)?;
         self.by_token.remove(&holder.token);
         if let Some(expiry) = holder.expiry {
             self.by_expiry.remove(&(expiry, fencing));
         }
-        Some(holder)
+        Some(holder.weight)
     }
+}
+
+/// Drops an entry of a list that stays in the order of its grants. The last one, which is the only
+/// one of a mutex, is dropped where it is.
+#[inline]
+fn remove_at(list: &mut Vec<Holder>, at: usize) -> u32 {
+    let weight = list[at].weight;
+    if at + 1 == list.len() {
+        list.truncate(at);
+    } else {
+        list.remove(at);
+    }
+    weight
 }
 
 #[cfg(test)]
@@ -225,7 +248,7 @@ mod tests {
             client: ClientId(0),
             binding: Binding::Client,
             share: Share::ONE,
-            weight: 1,
+            weight: u32::try_from(n).unwrap() + 1,
             fencing: FencingToken(n),
             since: LocalTime(0),
             expiry: expiry.map(LocalTime),
@@ -256,15 +279,15 @@ mod tests {
         grants.change(&token, |holder| holder.expiry = None).unwrap();
 
         let mut overdue = Vec::new();
-        while let Some(holder) = grants.pop_overdue(LocalTime(99)) {
-            overdue.push(holder.attempt.0);
+        while let Some(weight) = grants.pop_overdue(LocalTime(99)) {
+            overdue.push(weight - 1);
         }
         overdue.sort_unstable();
-        assert_eq!(overdue, (0..38).filter(|n| n % 3 != 0).collect::<Vec<_>>());
+        assert_eq!(overdue, (0..38).filter(|n| n % 3 != 0).collect::<Vec<u32>>());
         assert_eq!(grants.next_expiry(), None);
 
-        for n in (0..40).step_by(3).filter(|n| *n != 12 && *n != 30) {
-            assert_eq!(grants.remove(&Token::new(format!("t{n}")).unwrap()).unwrap().attempt.0, n);
+        for n in (0..40u32).step_by(3).filter(|n| *n != 12 && *n != 30) {
+            assert_eq!(grants.remove(&Token::new(format!("t{n}")).unwrap()), Some(n + 1));
         }
         assert!(matches!(grants, Grants::Few(_)));
         assert_eq!(numbers(&grants), [12, 30, 38]);

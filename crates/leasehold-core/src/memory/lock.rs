@@ -75,7 +75,7 @@ impl Lock {
             && next <= step.now()
         {
             while let Some(overdue) = self.book.grants.pop_overdue(step.now()) {
-                self.give_back(overdue.weight, step);
+                self.give_back(overdue, step);
             }
             // Before anything else happens in this step: an expiry may be what they wait for.
             self.fire_watchers(step);
@@ -255,8 +255,8 @@ impl Lock {
 
     /// See [`Backend::release`](crate::Backend::release).
     pub(super) fn release(&mut self, token: &Token, step: &mut Step<'_>) -> Released {
-        if let Some(holder) = self.book.grants.remove(token) {
-            self.give_back(holder.weight, step);
+        if let Some(weight) = self.book.grants.remove(token) {
+            self.give_back(weight, step);
             return Released::Holder;
         }
         if let Some(key) = self.book.queued.get(token).copied() {

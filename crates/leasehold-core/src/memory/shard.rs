@@ -40,27 +40,18 @@ impl Shard {
         Self { locks: HashMap::default(), idle: 0, sweep_at: GROWTH_MIN, fence_floor: 0 }
     }
 
+    #[inline]
     pub(super) fn find(&mut self, id: &LockId) -> Option<&mut Lock> {
         self.locks.get_mut(id).map(|lock| &mut **lock)
     }
 
-    #[inline]
-    pub(super) fn find_or_insert(&mut self, id: &Arc<LockId>, timeline: &Timeline) -> &mut Lock {
-        // Looked up twice only when it is made: the borrow checker cannot tell the two ways apart.
-        if !self.locks.contains_key(&**id) {
-            self.insert(id, timeline);
-        }
-        self.find(id).expect("it was there or was made")
-    }
-
     #[cold]
-    fn insert(&mut self, id: &Arc<LockId>, timeline: &Timeline) {
+    pub(super) fn insert(&mut self, id: &Arc<LockId>, timeline: &Timeline) -> &mut Lock {
         if self.locks.len() >= self.sweep_at {
             self.sweep(timeline);
         }
         let lock = Box::new(Lock::new(Arc::clone(id), self.fence_floor));
-        let before = self.locks.insert(Arc::clone(id), lock);
-        assert!(before.is_none(), "one entry per lock");
+        self.locks.entry(Arc::clone(id)).or_insert(lock)
     }
 
     pub(super) fn locks(&mut self) -> impl Iterator<Item = &mut Lock> {

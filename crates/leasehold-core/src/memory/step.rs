@@ -33,7 +33,7 @@ pub(super) struct Step<'a> {
     timeline: &'a Timeline,
     now: Option<LocalTime>,
     first: Option<Wake>,
-    more: Vec<Wake>,
+    more: Option<Box<Vec<Wake>>>,
     /// Somebody stopped waiting without being granted. Tells the alarm that this is no hand-off,
     /// after which the next waiter would come along soon.
     pub(super) left: bool,
@@ -41,7 +41,7 @@ pub(super) struct Step<'a> {
 
 impl<'a> Step<'a> {
     pub(super) const fn new(timeline: &'a Timeline) -> Self {
-        Self { timeline, now: None, first: None, more: Vec::new(), left: false }
+        Self { timeline, now: None, first: None, more: None, left: false }
     }
 
     /// The time of the step. It is read when it is first asked for, which is after the lock's
@@ -54,6 +54,7 @@ impl<'a> Step<'a> {
         }
     }
 
+    #[inline]
     pub(super) fn store_time(&mut self) -> StoreTime {
         let now = self.now();
         self.timeline.store_time(now)
@@ -68,16 +69,16 @@ impl<'a> Step<'a> {
     pub(super) fn wake(&mut self, wake: Wake) {
         match self.first {
             None => self.first = Some(wake),
-            Some(_) => self.more.push(wake),
+            Some(_) => self.more.get_or_insert_default().push(wake),
         }
     }
 
     /// Wakes, in the order of the grants. Wakers may run anything, so no lock may be held here.
     #[inline]
-    pub(super) fn finish(self) {
-        if let Some(first) = self.first {
+    pub(super) fn finish(&mut self) {
+        if let Some(first) = self.first.take() {
             first.notify();
-            self.more.iter().for_each(Wake::notify);
+            self.more.take().into_iter().flat_map(|more| *more).for_each(|wake| wake.notify());
         }
     }
 }

@@ -47,13 +47,15 @@ impl Client {
     /// the shard, so either this sees the mark or the visit sees what is done now.
     fn check(&self) -> Result<(), Fault> {
         if self.is_closed() {
-            return Err(Fault::new(
-                FaultKind::Closed,
-                "this client of the memory store was closed",
-            ));
+            return Err(closed());
         }
         Ok(())
     }
+}
+
+#[cold]
+fn closed() -> Fault {
+    Fault::new(FaultKind::Closed, "this client of the memory store was closed")
 }
 
 impl Shared {
@@ -63,6 +65,7 @@ impl Shared {
     }
 
     /// One step on a lock, which is made when it is not there.
+    #[inline]
     pub(super) fn create<R>(
         self: &Arc<Self>,
         client: &Client,
@@ -73,7 +76,10 @@ impl Shared {
         let mut guard = self.shard(id);
         client.check()?;
         let shard = &mut *guard;
-        let lock = shard.find_or_insert(id, &self.timeline);
+        let lock = match shard.find(id) {
+            Some(lock) => lock,
+            None => shard.insert(id, &self.timeline),
+        };
         lock.tick(&mut step);
         let result = work(lock, &mut step);
         let noted = self.settle(lock, &mut step);
@@ -83,25 +89,27 @@ impl Shared {
         Ok(result)
     }
 
-    /// One step on a lock that is there; `None`: nobody uses it.
+    /// One step on a lock that is there; `none`: nobody uses it.
+    #[inline]
     pub(super) fn find<R>(
         self: &Arc<Self>,
         client: &Client,
         id: &LockId,
+        none: R,
         work: impl FnOnce(&mut Lock, &mut Step<'_>) -> R,
-    ) -> Result<Option<R>, Fault> {
+    ) -> Result<R, Fault> {
         let mut step = Step::new(&self.timeline);
         let mut guard = self.shard(id);
         client.check()?;
         let shard = &mut *guard;
-        let Some(lock) = shard.find(id) else { return Ok(None) };
+        let Some(lock) = shard.find(id) else { return Ok(none) };
         lock.tick(&mut step);
         let result = work(lock, &mut step);
         let noted = self.settle(lock, &mut step);
         shard.note(noted, &self.timeline);
         drop(guard);
         step.finish();
-        Ok(Some(result))
+        Ok(result)
     }
 
     /// What a lock's timer does: the step itself is all there is to do (rule T3).
