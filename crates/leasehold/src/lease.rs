@@ -192,7 +192,7 @@ impl Lease {
             .run(async || {
                 let core = tracked.core();
                 core.renewer.forget(tracked);
-                if tracked.loss().is_some() {
+                if tracked.known_lost() {
                     // By the store's clock it may have a moment left.
                     core.backend.abandon(self.id(), self.token());
                     tracked.end(false);

@@ -126,6 +126,11 @@ impl Tracked {
         None
     }
 
+    /// Whether the lease is known to be lost, without a look at the clock.
+    pub(crate) fn known_lost(&self) -> bool {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner).is_some() || self.core().life.ended()
+    }
+
     pub(crate) fn mark_lost(&self, why: &'static str) {
         let first = {
             let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);

@@ -40,8 +40,9 @@ macro_rules! microseconds {
             /// never overflows into a short one (rule W2).
             #[must_use]
             pub fn after(self, duration: Duration) -> Self {
-                let micros = duration.as_nanos().div_ceil(1000);
-                Self(u64::try_from(micros).map_or(u64::MAX, |micros| self.0.saturating_add(micros)))
+                let whole = duration.as_secs().saturating_mul(1_000_000);
+                let part = u64::from(duration.subsec_nanos().div_ceil(1000));
+                Self(self.0.saturating_add(whole).saturating_add(part))
             }
 
             /// How long from `earlier` to this time; zero when it is not later.
