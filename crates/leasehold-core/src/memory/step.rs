@@ -33,7 +33,7 @@ pub(super) struct Step<'a> {
     timeline: &'a Timeline,
     now: Option<LocalTime>,
     first: Option<Wake>,
-    more: Option<Box<Vec<Wake>>>,
+    more: Vec<Wake>,
     /// Somebody stopped waiting without being granted. Tells the alarm that this is no hand-off,
     /// after which the next waiter would come along soon.
     pub(super) left: bool,
@@ -41,7 +41,7 @@ pub(super) struct Step<'a> {
 
 impl<'a> Step<'a> {
     pub(super) const fn new(timeline: &'a Timeline) -> Self {
-        Self { timeline, now: None, first: None, more: None, left: false }
+        Self { timeline, now: None, first: None, more: Vec::new(), left: false }
     }
 
     /// The time of the step. It is read when it is first asked for, which is after the lock's
@@ -69,7 +69,7 @@ impl<'a> Step<'a> {
     pub(super) fn wake(&mut self, wake: Wake) {
         match self.first {
             None => self.first = Some(wake),
-            Some(_) => self.more.get_or_insert_default().push(wake),
+            Some(_) => self.more.push(wake),
         }
     }
 
@@ -78,7 +78,7 @@ impl<'a> Step<'a> {
     pub(super) fn finish(&mut self) {
         if let Some(first) = self.first.take() {
             first.notify();
-            self.more.take().into_iter().flat_map(|more| *more).for_each(|wake| wake.notify());
+            self.more.iter().for_each(Wake::notify);
         }
     }
 }
