@@ -11,6 +11,16 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Clone)]
 pub struct Error(Box<Inner>);
 
+impl PartialEq for Error {
+    /// The same failure of the same lock, whatever was in its way.
+    fn eq(&self, other: &Self) -> bool {
+        let key = |inner: &Inner| (inner.kind.clone(), inner.operation, inner.lock.clone());
+        key(&self.0) == key(&other.0)
+    }
+}
+
+impl Eq for Error {}
+
 #[derive(Clone, Debug)]
 struct Inner {
     kind: ErrorKind,
@@ -65,6 +75,11 @@ pub enum ErrorKind {
     Stale,
     /// The store failed; the source says how.
     Backend,
+    /// An operation on many locks did all it could; these failed (rule E3).
+    Several {
+        /// Each failure, with its lock.
+        failures: Vec<Error>,
+    },
 }
 
 /// What was being done.
@@ -279,6 +294,12 @@ impl fmt::Display for Error {
                 Some(fault) => write!(f, "{operation} failed: {fault}")?,
                 None => write!(f, "{operation} failed")?,
             },
+            ErrorKind::Several { failures } => {
+                write!(f, "{operation} failed for {} locks", failures.len())?;
+                for failure in failures {
+                    write!(f, "; {failure}")?;
+                }
+            }
         }
         match share {
             Some(Share::Permits(weight)) if weight.get() > 1 => {

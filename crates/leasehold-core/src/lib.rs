@@ -19,6 +19,7 @@ mod name;
 mod reply;
 mod request;
 mod state;
+mod ticket;
 mod token;
 mod ttl;
 mod wake;
@@ -38,6 +39,7 @@ pub use reply::{
 };
 pub use request::{Acquire, Binding, CapacityClaim, Generation, Renewal, Share, WatchFor};
 pub use state::{HolderState, LockCounts, LockState, WaiterState};
+pub use ticket::Ticket;
 pub use token::{AttemptId, ClientId, FencingToken, Token};
 pub use ttl::Ttl;
 pub use wake::Wake;

@@ -257,6 +257,13 @@ fn hash_of(key: &str) -> u64 {
     SEED.hash_one(key)
 }
 
+/// One part of a store key by itself.
+pub(crate) fn encode(part: &str) -> String {
+    let mut key = String::with_capacity(part.len());
+    encode_into(&mut key, part);
+    key
+}
+
 fn encode_into(key: &mut String, part: &str) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     for byte in part.bytes() {
