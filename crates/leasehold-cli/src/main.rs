@@ -1,2 +1,62 @@
+//! The `leasehold` program: args → settings → commands.
 #![forbid(unsafe_code)]
-fn main() {}
+
+mod args;
+mod child;
+mod commands;
+mod duration;
+mod exit;
+mod report;
+mod settings;
+mod signals;
+mod store;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::{
+    args::{Cli, Command},
+    exit::{Exit, Failure},
+};
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return not_parsed(&error).into(),
+    };
+    match obey(cli.command) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            report::say(&failure);
+            failure.exit.into()
+        }
+    }
+}
+
+fn obey(command: Command) -> Result<Exit, Failure> {
+    let command = match command {
+        Command::Exec(args) => return Err(child::become_command(&args)),
+        other => other,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Exit::Unavailable, format!("cannot start: {error}")))?;
+    runtime.block_on(async {
+        match command {
+            Command::Run(args) => commands::run::run(args).await,
+            Command::List(args) => commands::list::list(args).await,
+            Command::Show(args) => commands::show::show(args).await,
+            Command::Exec(_) => unreachable!("it became the command above"),
+        }
+    })
+}
+
+/// `--help` and `--version` arrive here too.
+fn not_parsed(error: &clap::Error) -> Exit {
+    // A reader that has gone away is no error.
+    let _ = error.print();
+    if error.use_stderr() { Exit::Usage } else { Exit::Success }
+}

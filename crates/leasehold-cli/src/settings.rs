@@ -1,0 +1,77 @@
+//! What the program takes from its surroundings, and every environment variable it knows.
+//!
+//! Read: `LEASEHOLD_STORE`, where `--store` is not given. Set for the command that `run` starts:
+//! `LEASEHOLD_NAME` and `LEASEHOLD_FENCING_TOKEN`; both win over inherited ones, so in nested runs
+//! the command sees the innermost lock. Everything else, `LEASEHOLD_STORE` included, is passed on
+//! as it is. The place of the default store depends on the user alone, never on the environment,
+//! so that cron and a login shell meet.
+
+use std::{env, ffi::OsString};
+
+use leasehold::Namespace;
+
+use crate::{
+    args::StoreArgs,
+    exit::{Exit, Failure},
+};
+
+/// The store's URL, unless `--store` gives one. Empty counts as not set.
+pub(crate) const STORE: &str = "LEASEHOLD_STORE";
+/// The name of the lock that the command runs under.
+pub(crate) const NAME: &str = "LEASEHOLD_NAME";
+/// The fencing token of the grant that the command runs under.
+pub(crate) const FENCING_TOKEN: &str = "LEASEHOLD_FENCING_TOKEN";
+
+/// Where the locks live and how much is said.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    /// The store's URL; `None`: this user's store on this machine.
+    pub(crate) store: Option<String>,
+    pub(crate) namespace: Namespace,
+    pub(crate) verbose: bool,
+}
+
+impl Settings {
+    /// Arguments first, then the environment.
+    pub(crate) fn new(args: StoreArgs) -> Result<Self, Failure> {
+        Self::from_parts(args, env::var_os(STORE))
+    }
+
+    fn from_parts(args: StoreArgs, variable: Option<OsString>) -> Result<Self, Failure> {
+        let StoreArgs { store, namespace, verbose } = args;
+        let inherited = variable.filter(|url| !url.is_empty());
+        let store = match (store, inherited) {
+            (Some(url), _) => Some(url),
+            (None, Some(url)) => Some(url.into_string().map_err(|_| {
+                // Not repeated: a URL may hold a password.
+                Failure::new(Exit::Usage, format!("{STORE} is not UTF-8"))
+            })?),
+            (None, None) => None,
+        };
+        Ok(Self { store, namespace, verbose })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+
+    fn settings(option: Option<&str>, variable: Option<&[u8]>) -> Result<Settings, Failure> {
+        let store = option.map(str::to_owned);
+        let args = StoreArgs { store, namespace: Namespace::default(), verbose: false };
+        Settings::from_parts(args, variable.map(|bytes| OsString::from_vec(bytes.to_vec())))
+    }
+
+    #[test]
+    fn the_option_wins_over_the_variable_over_the_default() {
+        let store = |option, variable| settings(option, variable).unwrap().store;
+        assert_eq!(store(Some("sqlite:a"), Some(b"sqlite:b")).as_deref(), Some("sqlite:a"));
+        assert_eq!(store(None, Some(b"sqlite:b")).as_deref(), Some("sqlite:b"));
+        assert_eq!(store(None, Some(b"")), None);
+        assert_eq!(store(None, None), None);
+        assert_eq!(settings(None, Some(b"sqlite:\xff")).unwrap_err().exit, Exit::Usage);
+        assert!(settings(Some("sqlite:a"), Some(b"\xff")).is_ok());
+    }
+}

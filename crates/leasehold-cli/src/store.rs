@@ -1,0 +1,138 @@
+//! The store that the settings name: where it is, and this program's client of it.
+
+use std::{os::fd::OwnedFd, path::PathBuf, sync::Arc};
+
+use leasehold::{
+    HolderInfo, LockId, LockKind, LockManager, LockName, LockState, Namespace, Operation,
+};
+use leasehold_core::{Backend as _, Error, Fault, FaultKind};
+use leasehold_sqlite::SqliteBackend;
+
+use crate::{
+    exit::{Exit, Failure},
+    report,
+    settings::Settings,
+};
+
+/// Where a store is.
+#[derive(Debug)]
+pub(crate) struct Place {
+    path: PathBuf,
+    /// The default store: its directory is made when it is not there.
+    default: bool,
+    url: String,
+}
+
+impl Place {
+    /// The place that the settings name. Nothing is touched.
+    pub(crate) fn of(settings: &Settings) -> Result<Self, Failure> {
+        let Some(url) = &settings.store else {
+            let path = leasehold_sqlite::default_path().map_err(opening)?;
+            let url = format!("sqlite:{}", path.display());
+            return Ok(Self { path, default: true, url });
+        };
+        match url.split_once(':') {
+            Some(("sqlite", _)) => {
+                let path = leasehold_sqlite::path_of_url(url).map_err(opening)?;
+                Ok(Self { path, default: false, url: url.clone() })
+            }
+            Some(("memory", _)) => Err(Failure::new(
+                Exit::Usage,
+                "memory: is a store of one process alone, where nothing can be shared; \
+                 use sqlite:PATH",
+            )),
+            // The rest is not repeated: it may hold a password.
+            Some((scheme, _)) => Err(Failure::new(
+                Exit::Usage,
+                format!("no store is called {scheme:?}; use sqlite:PATH"),
+            )),
+            None => Err(Failure::new(Exit::Usage, "a store is named by a URL: sqlite:PATH")),
+        }
+    }
+
+    /// Whether there is something at the place, fit to be a store or not.
+    pub(crate) fn exists(&self) -> bool {
+        if self.path.symlink_metadata().is_ok() {
+            return true;
+        }
+        // An unsafe thing in the place of the default store's directory is to be told, not passed
+        // over because it has no database in it.
+        self.default && self.path.parent().is_some_and(|parent| parent.symlink_metadata().is_ok())
+    }
+
+    /// As people name it.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.url
+    }
+
+    /// Tells the place on stderr.
+    pub(crate) fn say(&self) {
+        let missing = if self.exists() { "" } else { " (not there yet)" };
+        report::say(format_args!("store: {}{missing}", self.url));
+    }
+}
+
+/// This program's client of a store.
+#[derive(Debug)]
+pub(crate) struct Store(SqliteBackend);
+
+impl Store {
+    /// Opens the store; it is made when it is not there.
+    pub(crate) fn open(place: &Place) -> Result<Self, Failure> {
+        let opened = if place.default {
+            SqliteBackend::open_default()
+        } else {
+            SqliteBackend::open(&place.path)
+        };
+        opened.map(Self).map_err(opening)
+    }
+
+    /// What keeps this client alive in the eyes of others, for the command to inherit.
+    pub(crate) fn liveness(&self) -> Result<OwnedFd, Failure> {
+        self.0.liveness().map_err(opening)
+    }
+
+    /// A manager of named locks on this client.
+    pub(crate) fn into_manager(self, namespace: Namespace, info: HolderInfo) -> LockManager {
+        LockManager::builder().namespace(namespace).info(info).backend(self.0)
+    }
+
+    /// The locks in use, of one namespace or of all.
+    pub(crate) async fn survey(
+        &self,
+        namespace: Option<&Namespace>,
+    ) -> Result<Vec<LockState>, Failure> {
+        self.0.survey(namespace).await.map_err(looking)
+    }
+
+    /// The locks of a name that are in use, of these kinds.
+    pub(crate) async fn inspect(
+        &self,
+        namespace: &Namespace,
+        name: &LockName,
+        kinds: &[LockKind],
+    ) -> Result<Vec<LockState>, Failure> {
+        let mut states = Vec::new();
+        for kind in kinds {
+            let lock = Arc::new(LockId::new(namespace.clone(), *kind, name.clone()));
+            states.extend(self.0.inspect(&lock).await.map_err(looking)?);
+        }
+        Ok(states)
+    }
+
+    /// Leaves in good order. A client that fails to is gone with the process anyway.
+    pub(crate) async fn close(&self) {
+        let _ = self.0.close().await;
+    }
+}
+
+fn opening(fault: Fault) -> Failure {
+    // What a URL asks for and this store has not is wrong usage.
+    let unsupported = fault.kind() == FaultKind::Unsupported;
+    let failure = Failure::from(Error::from_fault(fault, Operation::Connect));
+    if unsupported { failure.with_exit(Exit::Usage) } else { failure }
+}
+
+fn looking(fault: Fault) -> Failure {
+    Error::from_fault(fault, Operation::Inspect).into()
+}

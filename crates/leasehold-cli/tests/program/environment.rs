@@ -1,0 +1,53 @@
+//! What the command finds in its environment.
+
+use crate::common::{PROGRAM, Store, stdout};
+
+const PRINT: &str = "echo $LEASEHOLD_NAME $LEASEHOLD_FENCING_TOKEN $LEASEHOLD_STORE";
+
+#[test]
+fn the_lock_is_told_and_wins_over_what_is_inherited() {
+    let store = Store::new();
+    let mut command = store.leasehold(&["run", "mine", "--", "sh", "-c", PRINT]);
+    command.env("LEASEHOLD_NAME", "stale").env("LEASEHOLD_FENCING_TOKEN", "1");
+    let text = stdout(&command.output().unwrap());
+    let fields: Vec<_> = text.split_whitespace().collect();
+    assert_eq!(fields[0], "mine");
+    assert!(fields[1].parse::<u64>().unwrap() > 1);
+    assert_eq!(fields[2], store.url(), "the store is passed on");
+}
+
+#[test]
+fn nested_runs_see_the_inner_lock() {
+    let store = Store::new();
+    let script = format!("{PRINT}; '{PROGRAM}' run inner -- sh -c '{PRINT}'; {PRINT}");
+    let text = stdout(&store.output(&["run", "outer", "--", "sh", "-c", &script]));
+    let lines: Vec<Vec<_>> = text.lines().map(|line| line.split(' ').collect()).collect();
+    let [before, inner, after] = &lines[..] else { panic!("three lines, not {text}") };
+    assert_eq!((before[0], inner[0], after[0]), ("outer", "inner", "outer"));
+    assert_eq!(before[1], after[1]);
+    assert_ne!(before[1], inner[1]);
+}
+
+#[test]
+fn nothing_is_inherited_but_the_standard_streams_and_the_lock() {
+    let store = Store::new();
+    // `ls` itself opens the directory it lists.
+    let count = |args: &[&str]| {
+        let mut command = store.leasehold(&["run", "n"]);
+        let output = command.args(args).args(["--", "ls", "/proc/self/fd"]).output().unwrap();
+        stdout(&output).lines().count()
+    };
+    let without = count(&["--close"]);
+    assert_eq!(count(&[]), without + 1, "the lock is inherited, and only the lock");
+    let shell = std::process::Command::new("ls").arg("/proc/self/fd").output().unwrap();
+    assert_eq!(without, stdout(&shell).lines().count(), "--close leaves the standard streams");
+}
+
+#[test]
+fn signals_are_as_a_command_expects_them() {
+    let store = Store::new();
+    let script = "grep -E '^Sig(Blk|Ign)' /proc/self/status";
+    let plain = std::process::Command::new("sh").args(["-c", script]).output().unwrap();
+    let under = store.output(&["run", "n", "--", "sh", "-c", script]);
+    assert_eq!(stdout(&under), stdout(&plain));
+}

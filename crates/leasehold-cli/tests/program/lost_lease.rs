@@ -1,0 +1,144 @@
+//! The lease is lost while the command runs: its whole group is ended, in time.
+
+use std::{
+    fs,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use crate::common::{Store, eventually, lives};
+use leasehold_core::{Backend, Destroyed, LockId, LockKind, LockName, Namespace};
+use leasehold_sqlite::SqliteBackend;
+use rustix::process::Signal;
+
+fn destroy(store: &Store, name: &str) {
+    let backend = SqliteBackend::from_url(&store.url()).unwrap();
+    let name = LockName::new(name).unwrap();
+    let lock = Arc::new(LockId::new(Namespace::default(), LockKind::Mutex, name));
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let answer = runtime.block_on(backend.destroy(&lock, None, "by the test")).unwrap();
+    assert!(matches!(answer, Destroyed::Now { .. }));
+    runtime.block_on(backend.close()).unwrap();
+}
+
+/// A command that hears TERM and says so.
+const POLITE: &str = "trap 'echo told; exit 0' TERM; echo in $$; read line";
+
+/// A pipeline whose three processes ignore TERM.
+const STUBBORN: &str = "trap '' TERM; \
+                        { sh -c 'echo in $$ >&2; read line' <&3 | sh -c 'echo in $$ >&2; cat'; } 3<&0 2>&1 & \
+                        echo in $$; read line; wait";
+
+#[test]
+fn a_destroyed_lock_ends_the_command() {
+    for ttl in [&[][..], &["--ttl", "30s"]] {
+        let store = Store::new();
+        let mut section = store.script(&[&["n"], ttl].concat(), POLITE);
+        section.is_in();
+        destroy(&store, "n");
+        assert_eq!(section.line().as_deref(), Some("told"));
+        assert_eq!(section.end().code(), Some(79), "{ttl:?}");
+        let errors = section.errors();
+        assert!(errors.starts_with("leasehold: mutex \"n\": the lease was lost"), "{errors}");
+        assert!(errors.ends_with("; the command was ended\n"), "{errors}");
+        assert_eq!(errors.matches("mutex").count(), 1, "{errors}");
+    }
+}
+
+#[test]
+fn who_ignores_term_is_killed_after_the_grace_with_the_whole_pipeline() {
+    let store = Store::new();
+    let mut section = store.script(&["n", "--grace", "400ms"], STUBBORN);
+    let group = [section.is_in(), section.is_in(), section.is_in()];
+    let start = Instant::now();
+    destroy(&store, "n");
+    assert_eq!(section.end().code(), Some(79));
+    assert!(start.elapsed() >= Duration::from_millis(400), "no grace was given");
+    for pid in group {
+        eventually("a process of the pipeline ends", || !lives(pid));
+    }
+}
+
+#[test]
+fn those_left_behind_by_a_polite_command_get_their_grace_and_end_too() {
+    let store = Store::new();
+    let script = "sh -c 'trap \"echo late\" TERM; echo in $$; \
+                  while :; do read line || [ $? -gt 128 ] || exit; done' <&0 & \
+                  trap 'exit 0' TERM; echo in $$; read line";
+    let mut section = store.script(&["n", "--grace", "300ms"], script);
+    let pids = [section.is_in(), section.is_in()];
+    destroy(&store, "n");
+    assert_eq!(section.line().as_deref(), Some("late"));
+    assert_eq!(section.end().code(), Some(79));
+    for pid in pids {
+        eventually("a process of the group ends", || !lives(pid));
+    }
+}
+
+#[test]
+fn a_lease_is_renewed_for_longer_than_its_ttl() {
+    let store = Store::new();
+    let mut section = store.section(&["n", "--ttl", "300ms"]);
+    section.is_in();
+    let refused = store.output(&["run", "n", "--wait", "1s", "--", "true"]);
+    assert_eq!(refused.status.code(), Some(75), "{refused:?}");
+    assert!(store.list()[0]["holders"][0]["ttl_left_ms"].as_u64() <= Some(300));
+    assert_eq!(section.finish(), Some(0));
+}
+
+#[test]
+fn a_run_that_was_stopped_past_its_ttl_kills_its_command_first_of_all() {
+    let store = Store::new();
+    let mut stopped = store.script(&["n", "--ttl", "500ms"], "trap '' TERM; echo in $$; read line");
+    let command = stopped.is_in();
+    stopped.signal(Signal::STOP);
+    // It gets in because the TTL has run out.
+    let next = store.section(&["n"]);
+    next.is_in();
+    assert!(lives(command), "a stopped program can do nothing");
+    let start = Instant::now();
+    stopped.signal(Signal::CONT);
+    assert_eq!(stopped.end().code(), Some(79));
+    assert!(!lives(command));
+    assert!(start.elapsed() < Duration::from_secs(2), "there is no grace past the deadline");
+}
+
+#[test]
+fn a_store_that_does_not_answer_ends_the_command_before_the_lock_can_pass_on() {
+    let store = Store::new();
+    let ttl = Duration::from_secs(3);
+    let mut section = store.script(&["n", "--ttl", "3s"], "trap '' TERM; echo in $$; read line");
+    let command = section.is_in();
+    let blocked = Blocked::new(&store);
+    let start = Instant::now();
+    eventually("the command is killed", || !lives(command));
+    assert!(start.elapsed() < ttl, "the lock could have passed on; it took {:?}", start.elapsed());
+    drop(blocked);
+    assert_eq!(section.end().code(), Some(79));
+    let next = store.output(&["run", "n", "--wait", "10s", "--", "true"]);
+    assert!(next.status.success(), "{next:?}");
+}
+
+/// Nobody can use the store while this lives, as if a process were stopped inside a transaction:
+/// the lock around transactions is on a file beside the database.
+struct Blocked {
+    _locked: Vec<fs::File>,
+}
+
+impl Blocked {
+    fn new(store: &Store) -> Self {
+        let side = store.database().with_extension("db.d");
+        let files: Vec<_> = fs::read_dir(side)
+            .unwrap()
+            .map(|entry| entry.unwrap())
+            .filter(|entry| entry.file_type().unwrap().is_file())
+            .map(|entry| {
+                let file = fs::File::options().read(true).write(true).open(entry.path()).unwrap();
+                file.lock().unwrap();
+                file
+            })
+            .collect();
+        assert!(!files.is_empty(), "there is a lock around transactions");
+        Self { _locked: files }
+    }
+}

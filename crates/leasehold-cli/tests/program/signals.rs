@@ -1,0 +1,78 @@
+//! Signals: passed on to the whole group while the command runs, obeyed while waiting.
+
+use std::process::Command;
+
+use crate::common::{PROGRAM, Section, Store, eventually, lives};
+use rustix::process::{Pid, Signal};
+
+const ENDING: [Signal; 6] =
+    [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2];
+
+#[test]
+fn each_is_passed_on() {
+    let store = Store::new();
+    let script = "for s in INT TERM HUP QUIT USR1 USR2 WINCH CONT; do \
+                  trap \"echo got $s\" $s; done; \
+                  echo in $$; while :; do read line || [ $? -gt 128 ] || exit 5; done";
+    let mut section = store.script(&["n"], script);
+    section.is_in();
+    for (signal, name) in ENDING
+        .into_iter()
+        .chain([Signal::WINCH, Signal::CONT])
+        .zip(["INT", "TERM", "HUP", "QUIT", "USR1", "USR2", "WINCH", "CONT"])
+    {
+        section.signal(signal);
+        assert_eq!(section.line(), Some(format!("got {name}")));
+    }
+    assert_eq!(section.finish(), Some(5), "the command's own decision is passed on");
+}
+
+#[test]
+fn the_whole_group_gets_it() {
+    let store = Store::new();
+    let script = "sh -c 'echo in $$; read line' <&0 & sh -c 'echo in $$; read line' <&0 & wait";
+    let mut section = store.script(&["n"], script);
+    let grandchildren = [section.is_in(), section.is_in()];
+    section.signal(Signal::TERM);
+    assert_eq!(section.end().code(), Some(128 + Signal::TERM.as_raw()));
+    for pid in grandchildren {
+        eventually("a grandchild ends", || !lives(pid));
+    }
+}
+
+#[test]
+fn a_waiter_obeys_and_leaves_the_queue() {
+    let store = Store::new();
+    let mut holder = store.section(&["n"]);
+    holder.is_in();
+    for signal in ENDING {
+        let mut waiter = store.section(&["n"]);
+        store.wait_for_counts(1, 1);
+        waiter.signal(Signal::WINCH);
+        waiter.signal(signal);
+        assert_eq!(waiter.end().code(), Some(128 + signal.as_raw()), "{signal:?}");
+        assert_eq!(waiter.line(), None, "its command must not run");
+        // At once, not when somebody finds out that it is dead.
+        assert_eq!(store.counts(), (1, 0), "{signal:?}");
+    }
+    assert_eq!(holder.finish(), Some(0));
+}
+
+#[test]
+fn what_is_ignored_stays_ignored() {
+    let store = Store::new();
+    let mut shell = Command::new("sh");
+    let script = format!(
+        "trap '' HUP; exec '{PROGRAM}' run n -- sh -c \
+         'grep SigIgn /proc/self/status; echo in $$; read line; exit 3'"
+    );
+    store.surround(&mut shell).args(["-c", &script]);
+    let mut section = Section::start(shell);
+    let ignored = section.line().unwrap();
+    let bits = u64::from_str_radix(ignored.split_whitespace().last().unwrap(), 16).unwrap();
+    assert_eq!(bits & 1, 1, "the command ignores HUP too, as under nohup(1)");
+    let command: Pid = section.is_in();
+    section.signal(Signal::HUP);
+    assert!(lives(command));
+    assert_eq!(section.finish(), Some(3));
+}
