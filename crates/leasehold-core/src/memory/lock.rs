@@ -92,7 +92,10 @@ impl Lock {
         if request.not_after.is_some_and(|not_after| not_after <= step.store_time()) {
             return Acquired::Refused(Refusal::Stale);
         }
-        if let Some(known) = self.replay(request, step) {
+        // Nobody is known by any token on most locks, most of the time.
+        if !self.is_unknown()
+            && let Some(known) = self.replay(request, step)
+        {
             return known;
         }
         if request.generation.is_some_and(|generation| generation < self.generation) {
@@ -113,7 +116,13 @@ impl Lock {
         }
     }
 
+    #[inline]
+    fn is_unknown(&self) -> bool {
+        self.queue.is_idle() && self.rejections.is_empty()
+    }
+
     /// What is known of the token already (rule L7).
+    #[inline(never)]
     fn replay(&mut self, request: &Acquire, step: &mut Step<'_>) -> Option<Acquired> {
         let token = &request.token;
         let in_use = Some(Acquired::Refused(Refusal::TokenInUse));
@@ -147,6 +156,7 @@ impl Lock {
 
     /// The capacity in effect, which is the caller's when nobody uses the lock; `Err`: another
     /// one is in effect (rule N2).
+    #[inline]
     fn agree(&mut self, request: &Acquire) -> Result<Capacity, Capacity> {
         let claim = request.capacity;
         match self.registered {
@@ -170,6 +180,7 @@ impl Lock {
         }
     }
 
+    #[inline]
     fn grant(
         &mut self,
         request: &Acquire,
@@ -198,6 +209,7 @@ impl Lock {
         Grant { fencing, remaining, generation: self.generation, capacity }
     }
 
+    #[inline(never)]
     fn wait(
         &mut self,
         request: &Acquire,
@@ -254,11 +266,18 @@ impl Lock {
     }
 
     /// See [`Backend::release`](crate::Backend::release).
+    #[inline]
     pub(super) fn release(&mut self, token: &Token, step: &mut Step<'_>) -> Released {
         if let Some(weight) = self.book.grants.remove(token) {
             self.give_back(weight, step);
             return Released::Holder;
         }
+        self.leave(token, step)
+    }
+
+    /// The release of who does not hold.
+    #[inline(never)]
+    fn leave(&mut self, token: &Token, step: &mut Step<'_>) -> Released {
         if let Some(key) = self.book.queued.get(token).copied() {
             let obstacle = self.obstacle(self.ahead_of(key), step);
             self.take_out(key, step);
@@ -277,6 +296,7 @@ impl Lock {
     }
 
     /// Gives permits back and hands them to the head of the queue in the same step (rule Q3).
+    #[inline]
     pub(super) fn give_back(&mut self, weight: u32, step: &mut Step<'_>) {
         let book = &mut self.book;
         self.queue
@@ -351,6 +371,7 @@ impl Lock {
 impl Book {
     /// The sink of every hand-off: the waiter gets a claim, which its confirmation turns into the
     /// full TTL (rule L10).
+    #[inline(never)]
     fn claim(&mut self, weight: u32, waiter: Waiter, step: &mut Step<'_>) {
         self.unlist(&waiter.token);
         self.claims += 1;
@@ -375,6 +396,7 @@ impl Book {
     }
 
     /// Grows with every grant, and with the store's time (rule L8).
+    #[inline]
     fn next_fence(&mut self, step: &mut Step<'_>) -> FencingToken {
         self.last_fence = step.store_time().0.max(self.last_fence + 1);
         FencingToken(self.last_fence)

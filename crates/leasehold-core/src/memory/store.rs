@@ -175,11 +175,8 @@ impl Shared {
     /// The end of each step: watchers, the timer, whether the entry is idle.
     #[inline]
     fn settle(self: &Arc<Self>, lock: &mut Lock, step: &mut Step<'_>) -> Noted {
-        lock.fire_watchers(step);
-        // Each round drops at least one grant, so this ends.
-        while !self.set_alarm(lock, step) {
-            step.renew();
-            lock.tick(step);
+        if lock.is_awaited() || lock.alarm.at().is_some() || lock.watchers.is_some() {
+            self.settle_awaited(lock, step);
         }
         let idle = lock.is_idle(step);
         let before = std::mem::replace(&mut lock.counted_idle, idle);
@@ -189,15 +186,21 @@ impl Shared {
         }
     }
 
+    #[inline(never)]
+    fn settle_awaited(self: &Arc<Self>, lock: &mut Lock, step: &mut Step<'_>) {
+        lock.fire_watchers(step);
+        // Each round drops at least one grant, so this ends.
+        while !self.set_alarm(lock, step) {
+            step.renew();
+            lock.tick(step);
+        }
+    }
+
     /// False: an expiry has passed meanwhile, so the lock must be looked at again.
-    #[inline]
     fn set_alarm(self: &Arc<Self>, lock: &mut Lock, step: &mut Step<'_>) -> bool {
         let clock = &self.timeline.clock;
         let awaited = lock.is_awaited();
         let armed = lock.alarm.at();
-        if !awaited && armed.is_none() {
-            return true;
-        }
         match lock.book.grants.next_expiry() {
             Some(at) if awaited => lock.alarm.ring_by(at, clock, || Bell::waker(self, &lock.id)),
             _ => {

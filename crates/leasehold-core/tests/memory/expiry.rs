@@ -1,6 +1,11 @@
 //! A TTL counts from the grant, is decided by the clock, and passes the lock on by itself.
 
-use leasehold_core::{Backend, Confirmed, Released, Remaining, defaults};
+use std::{sync::Arc, task::Waker};
+
+use leasehold_core::{
+    Backend, Clock, Confirmed, LocalTime, ManualClock, MemoryStore, Released, Remaining, Token,
+    WatchFor, clock::TimerId, defaults,
+};
 
 use crate::kit::{Ask, Kit, answer, is_set, ms};
 
@@ -176,4 +181,53 @@ fn a_shortened_ttl_is_noticed_by_those_who_wait() {
     assert!(!is_set(&place.wake));
     kit.clock.advance(ms(1));
     assert!(is_set(&place.wake));
+}
+
+/// A clock whose timers never fire.
+#[derive(Debug)]
+struct Deaf(ManualClock);
+
+impl Clock for Deaf {
+    fn now(&self) -> LocalTime {
+        self.0.now()
+    }
+
+    fn set_timer(&self, at: LocalTime, waker: Waker) -> TimerId {
+        let timer = self.0.set_timer(at, waker);
+        self.0.clear_timer(timer);
+        timer
+    }
+
+    fn clear_timer(&self, _: TimerId) {}
+}
+
+/// Rule T3: the clock decides, not a timer. Whoever comes by finds the overdue grant gone, and what
+/// it made true for watchers and waiters has happened before what the caller wants.
+#[test]
+fn without_any_timer_the_next_step_does_it_all() {
+    let mut kit = Kit::mutex();
+    kit.store = MemoryStore::with_clock(Arc::new(Deaf(kit.clock.clone())));
+    let client = kit.client();
+    client.granted(&kit.lasting(50));
+    let watcher = client.watching(&kit.lock, &Token::random(), WatchFor::Unlocked);
+    kit.clock.advance(ms(50));
+    let next = kit.lasting(50);
+    client.granted(&next);
+    assert!(is_set(&watcher), "it was free, if only until the same step took it");
+    let place = client.queued(&kit.lasting(50));
+    kit.clock.advance(ms(50));
+    assert_eq!(client.left(&next), Remaining::Gone);
+    assert!(is_set(&place.wake));
+}
+
+/// Rule L8: the store's time in microseconds, and one more than the last where that stands still.
+#[test]
+fn fencing_tokens_follow_the_stores_time() {
+    let kit = Kit::with_capacity(9);
+    let client = kit.client();
+    let start = client.store_time(client.clock().now()).0;
+    assert_eq!(client.granted(&kit.request()).fencing.get(), start);
+    assert_eq!(client.granted(&kit.request()).fencing.get(), start + 1);
+    kit.clock.advance(ms(3));
+    assert_eq!(client.granted(&kit.request()).fencing.get(), start + 3_000);
 }
