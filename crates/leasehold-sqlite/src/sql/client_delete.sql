@@ -1,0 +1,2 @@
+-- ?1 client.
+DELETE FROM clients WHERE id = ?1

@@ -1,0 +1,2 @@
+-- -> the largest lock id; NULL: no lock.
+SELECT MAX(id) FROM locks

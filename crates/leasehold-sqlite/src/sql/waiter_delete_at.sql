@@ -1,0 +1,2 @@
+-- ?1 lock, ?2 seq.
+DELETE FROM waiters WHERE lock = ?1 AND seq = ?2

@@ -1,0 +1,145 @@
+//! Looks at the store for this client's waiters and watchers.
+
+use std::{collections::HashMap, sync::Arc, time::Instant};
+
+use leasehold_core::defaults;
+
+use crate::{
+    client::{Client, patience},
+    error::Stop,
+    steps::{Bury, Look, Seen, Step, TickStep},
+    tx::{Tx, us},
+};
+
+/// How often a client with waiters looks at who is in their way.
+pub(crate) const PROBE_US: i64 = 50_000;
+/// How many locks are looked at one by one; beyond, the registered clients are.
+const LOCKS_MAX: usize = 128;
+/// How many registered clients are probed in one look.
+const CLIENTS_MAX: i64 = 256;
+/// How long after an expiry a client looks that it is not the first to time: the one whose waiter
+/// is the head comes before.
+const GRACE_US: i64 = 100_000;
+const HEARTBEAT_US: i64 = us(defaults::SQLITE_HEARTBEAT);
+/// In how many looks every lock is seen once: within a heartbeat.
+const LOOKS_PER_HEARTBEAT: usize = (HEARTBEAT_US / PROBE_US) as usize;
+
+/// Where the looks have come to.
+#[derive(Debug, Default)]
+pub(super) struct Looker {
+    next_at: i64,
+    beat_at: i64,
+    /// The last notice seen; ids only grow.
+    notice: i64,
+    /// Locks that are left of this round.
+    round: Vec<i64>,
+    /// The holder after which the next look at a lock goes on.
+    after: HashMap<i64, String>,
+    /// The registered client after which the next look goes on.
+    after_client: Option<i64>,
+}
+
+/// Writes this client's beat (rule L4).
+struct Beat;
+
+impl Step for Beat {
+    type Answer = ();
+
+    fn run(&self, tx: &mut Tx<'_>) -> Result<(), Stop> {
+        tx.beat()
+    }
+}
+
+impl Looker {
+    /// Looks if it is time or if somebody said so, and says when to come back; `None`: nobody
+    /// waits here.
+    pub(super) fn look_if_due(&mut self, client: &Arc<Client>, told: bool) -> Option<i64> {
+        if client.waits.is_empty() {
+            return None;
+        }
+        let now = client.now();
+        if told || now >= self.next_at {
+            client.mailbox.claim();
+            self.look(client);
+            client.mailbox.done();
+            self.next_at = now + PROBE_US;
+        }
+        self.tick_due(client);
+        Some(client.waits.next_due().map_or(self.next_at, |due| due.min(self.next_at)))
+    }
+
+    fn look(&mut self, client: &Arc<Client>) {
+        loop {
+            let look = self.next_look(client);
+            // A look that fails is made up for by the next: the news stay until they are told.
+            let Ok(seen) = client.run_patiently(&look, Instant::now()) else { return };
+            self.take_in(client, &seen);
+            if !seen.more {
+                break;
+            }
+        }
+        let now = client.now();
+        if now >= self.beat_at && client.run_patiently(&Beat, patience()).is_ok() {
+            self.beat_at = now + HEARTBEAT_US;
+        }
+    }
+
+    fn next_look(&mut self, client: &Arc<Client>) -> Look {
+        if self.round.is_empty() {
+            self.round = client.waits.locks();
+            let round = &self.round;
+            if self.after.len() > round.len() {
+                self.after.retain(|lock, _| round.contains(lock));
+            }
+        }
+        let many = client.waits.lock_count() > LOCKS_MAX;
+        let share = client.waits.lock_count().div_ceil(LOOKS_PER_HEARTBEAT).max(LOCKS_MAX);
+        let rest = self.round.len().saturating_sub(share);
+        let locks = self.round.split_off(rest);
+        Look {
+            notice: self.notice,
+            clients_after: many.then(|| (self.after_client.unwrap_or(i64::MIN), CLIENTS_MAX)),
+            locks: locks
+                .into_iter()
+                .map(|lock| (lock, self.after.get(&lock).cloned().unwrap_or_default()))
+                .collect(),
+        }
+    }
+
+    fn take_in(&mut self, client: &Arc<Client>, seen: &Seen) {
+        self.notice = seen.notice;
+        self.after_client = seen.last_client;
+        for key in &seen.news {
+            if let Some(wake) = client.waits.take_notice(key) {
+                wake.notify();
+            }
+        }
+        for lock in &seen.locks {
+            let grace = if lock.is_ours_to_time { 0 } else { GRACE_US };
+            client.waits.set_due(lock.id, lock.next_expiry.map(|at| at + grace));
+            if lock.after.is_empty() {
+                self.after.remove(&lock.id);
+            } else {
+                self.after.insert(lock.id, lock.after.clone());
+            }
+        }
+        for other in &seen.others {
+            if client.members.is_dead(*other) {
+                // Should it fail, the next look finds it dead again.
+                let _ = client.run_patiently(&Bury(*other), patience());
+            }
+        }
+    }
+
+    /// Passes on what has expired at locks that somebody here waits for (rule T3).
+    fn tick_due(&mut self, client: &Arc<Client>) {
+        let now = client.now();
+        for lock in client.waits.due(now) {
+            let next = match client.run_patiently(&TickStep { lock }, patience()) {
+                Ok(next) => next,
+                Err(_) => Some(client.now() + PROBE_US),
+            };
+            client.waits.set_due(lock, next);
+        }
+    }
+}
