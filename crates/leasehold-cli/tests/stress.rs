@@ -5,7 +5,9 @@ mod common;
 
 use std::{
     collections::HashSet,
-    fs, thread,
+    fs,
+    os::unix::process::ExitStatusExt,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -15,13 +17,18 @@ const WORKERS: u32 = 16;
 const SECTIONS: u32 = 50;
 
 /// Appends are atomic and ordered by the file, so the log itself is the clock.
-const SCRIPT: &str = "printf 'start %s\\n' $1 >>$2; printf 'end %s\\n' $1 >>$2";
+const SECTION: &str = "printf 'start %s\\n' $1 >>$2; printf 'end %s\\n' $1 >>$2";
+
+/// The same, whose `leasehold` is killed in the middle of it. The pause lets others in, if the lock
+/// is wrongly free by then.
+const ORPHANED: &str = "printf 'start %s\\n' $1 >>$2; kill -9 $PPID; sleep 0.02; \
+                        printf 'end %s\\n' $1 >>$2";
 
 #[test]
 fn no_overlap_and_nobody_stranded() {
     let store = Store::new();
     let log = store.dir().join("log");
-    let lived: HashSet<String> = thread::scope(|scope| {
+    let ends: Vec<(String, End)> = thread::scope(|scope| {
         let workers: Vec<_> = (0..WORKERS)
             .map(|worker| {
                 let (store, log) = (&store, log.to_str().unwrap());
@@ -35,36 +42,56 @@ fn no_overlap_and_nobody_stranded() {
     assert!(after.status.success(), "somebody is stranded: {after:?}");
     store.wait_for_counts(0, 0);
 
-    let log = fs::read_to_string(log).unwrap();
-    let seen = sections_in_turn(&log).unwrap();
-    assert!(seen.is_superset(&lived), "a run that lived did not run its command");
-    let killed = (WORKERS * SECTIONS) as usize - lived.len();
-    eprintln!("{} sections, {killed} runs killed before their end", seen.len());
-    assert!(killed > 0, "nobody was killed in time");
+    let seen = sections_in_turn(&fs::read_to_string(log).unwrap()).unwrap();
+    for (name, end) in &ends {
+        let must_run = *end != End::KilledAnyTime;
+        assert!(!must_run || seen.contains(name), "{name}, {end:?}, did not run its command");
+    }
+    let count = |end| ends.iter().filter(|(_, other)| *other == end).count();
+    eprintln!(
+        "{} sections; {} killed as holders, {} at any time",
+        seen.len(),
+        count(End::KilledInside),
+        count(End::KilledAnyTime)
+    );
+    assert_eq!(count(End::KilledInside), (WORKERS * SECTIONS / 8) as usize);
+    assert!(count(End::KilledAnyTime) > 0, "nobody was killed in time");
 }
 
-/// Runs the sections of one worker one after another and gives the names of those that lived.
-fn work(store: &Store, worker: u32, log: &str) -> Vec<String> {
-    let mut lived = Vec::new();
-    for section in 0..SECTIONS {
-        let name = format!("{worker}.{section}");
-        let mut command = store.leasehold(&["run", "n", "--", "sh", "-c", SCRIPT, "sh"]);
-        let mut process = command.args([&name, log]).spawn().unwrap();
-        if (worker + section).is_multiple_of(4) {
-            // sleep: reason: a moment to be killed at, spread over start, wait, hold and end.
-            thread::sleep(Duration::from_millis(u64::from((worker * 31 + section * 17) % 97)));
-            process.kill().unwrap();
-            if process.wait().unwrap().success() {
-                lived.push(name);
-            }
-        } else {
-            let start = Instant::now();
-            let status = process.wait().unwrap();
-            assert!(status.success(), "{name}: {status} after {:?}", start.elapsed());
-            lived.push(name);
-        }
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Lived,
+    KilledInside,
+    KilledAnyTime,
+}
+
+/// Runs the sections of one worker one after another.
+fn work(store: &Store, worker: u32, log: &str) -> Vec<(String, End)> {
+    (0..SECTIONS).map(|section| one(store, worker, section, log)).collect()
+}
+
+fn one(store: &Store, worker: u32, section: u32, log: &str) -> (String, End) {
+    let name = format!("{worker}.{section}");
+    let turn = worker + section;
+    let inside = turn.is_multiple_of(8);
+    let script = if inside { ORPHANED } else { SECTION };
+    let mut command = store.leasehold(&["run", "n", "--", "sh", "-c", script, "sh"]);
+    let mut process = command.args([&name, log]).spawn().unwrap();
+    if turn % 8 == 4 {
+        // sleep: reason: a moment to be killed at, spread over start, wait, hold and end.
+        thread::sleep(Duration::from_millis(u64::from((worker * 131 + section * 37) % 397)));
+        process.kill().unwrap();
     }
-    lived
+    let start = Instant::now();
+    let status = process.wait().unwrap();
+    let end = match status.signal() {
+        Some(9) if inside => End::KilledInside,
+        Some(9) if turn % 8 == 4 => End::KilledAnyTime,
+        _ => End::Lived,
+    };
+    assert_eq!(status.success(), end == End::Lived, "{name}: {status} after {:?}", start.elapsed());
+    (name, end)
 }
 
 /// The sections of a log, if each ended before the next began.

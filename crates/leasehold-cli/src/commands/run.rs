@@ -25,6 +25,7 @@ use crate::{
 pub(crate) async fn run(args: RunArgs) -> Result<Exit, Failure> {
     let settings = Settings::new(args.store.clone())?;
     let info = holder_info(&args)?;
+    check_weight(&args)?;
     // From here on signals are obeyed, also while the store is opened.
     let mut signals = Signals::listen().map_err(cannot_start)?;
     let place = Place::of(&settings)?;
@@ -160,6 +161,20 @@ fn holder_info(args: &RunArgs) -> Result<HolderInfo, Failure> {
         Some(label) => {
             info.labelled(label).map_err(|error| Failure::new(Exit::Usage, error.to_string()))
         }
+    }
+}
+
+/// What can be refused without the store is refused before the store is touched (rule W6).
+fn check_weight(args: &RunArgs) -> Result<(), Failure> {
+    match (args.share.permits, args.share.weight) {
+        (Some(permits), Some(weight)) if weight.get() > permits.get() => Err(Failure::new(
+            Exit::Usage,
+            format!(
+                "semaphore \"{}\": a weight of {weight} is above the capacity of {permits}",
+                args.name
+            ),
+        )),
+        _ => Ok(()),
     }
 }
 

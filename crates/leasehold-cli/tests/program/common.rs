@@ -22,6 +22,13 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_leasehold");
 /// A command that says when it is in and which group it leads, and ends when its stdin does.
 pub(crate) const SECTION: &str = "echo in $$; read line; echo out";
 
+/// Lets `$trapped` run for every signal in `$signals` and goes on until stdin ends. A shell whose
+/// `read` a signal interrupts would stop reading, so another process, which ignores them, reads.
+pub(crate) const HEAR: &str = "exec 3<&0; \
+    (trap '' $signals; exec cat <&3 >/dev/null) & reader=$!; \
+    for s in $signals; do eval \"trap \\\"$trapped\\\" $s\"; done; \
+    echo in $$; while kill -0 $reader 2>/dev/null; do wait $reader; done";
+
 /// A store in a private directory that vanishes with the test.
 pub(crate) struct Store {
     dir: tempfile::TempDir,

@@ -31,7 +31,7 @@ fn the_lock_is_held_until_the_command_of_a_killed_run_has_ended() {
 #[test]
 fn and_until_those_who_inherited_it_have_ended() {
     let store = Store::new();
-    let script = "sh -c 'echo in $$; read line' <&0 & wait";
+    let script = "exec 3<&0; sh -c 'echo in $$; read line' <&3 & wait";
     let mut killed = store.script(&["n"], script);
     let grandchild = killed.is_in();
     killed.signal(Signal::KILL);

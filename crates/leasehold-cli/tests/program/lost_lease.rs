@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::common::{Store, eventually, lives};
+use crate::common::{HEAR, Store, eventually, lives};
 use leasehold_core::{Backend, Destroyed, LockId, LockKind, LockName, Namespace};
 use leasehold_sqlite::SqliteBackend;
 use rustix::process::Signal;
@@ -25,9 +25,9 @@ fn destroy(store: &Store, name: &str) {
 const POLITE: &str = "trap 'echo told; exit 0' TERM; echo in $$; read line";
 
 /// A pipeline whose three processes ignore TERM.
-const STUBBORN: &str = "trap '' TERM; \
-                        { sh -c 'echo in $$ >&2; read line' <&3 | sh -c 'echo in $$ >&2; cat'; } 3<&0 2>&1 & \
-                        echo in $$; read line; wait";
+const STUBBORN: &str = "trap '' TERM; exec 3<&0 4>&1; \
+    sh -c 'echo in $$ >&4; read line' <&3 | sh -c 'echo in $$ >&4; cat' & \
+    echo in $$; read line; wait";
 
 #[test]
 fn a_destroyed_lock_ends_the_command() {
@@ -62,10 +62,12 @@ fn who_ignores_term_is_killed_after_the_grace_with_the_whole_pipeline() {
 #[test]
 fn those_left_behind_by_a_polite_command_get_their_grace_and_end_too() {
     let store = Store::new();
-    let script = "sh -c 'trap \"echo late\" TERM; echo in $$; \
-                  while :; do read line || [ $? -gt 128 ] || exit; done' <&0 & \
-                  trap 'exit 0' TERM; echo in $$; read line";
-    let mut section = store.script(&["n", "--grace", "300ms"], script);
+    let script = format!(
+        "exec 5<&0; (signals=TERM; trapped='echo late'; {hear}) <&5 & \
+         trap 'exit 0' TERM; echo in $$; read line",
+        hear = HEAR.replace("echo in $$", "sh -c 'echo in $PPID'")
+    );
+    let mut section = store.script(&["n", "--grace", "300ms"], &script);
     let pids = [section.is_in(), section.is_in()];
     destroy(&store, "n");
     assert_eq!(section.line().as_deref(), Some("late"));

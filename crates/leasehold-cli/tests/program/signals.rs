@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::common::{PROGRAM, Section, Store, eventually, lives};
+use crate::common::{HEAR, PROGRAM, Section, Store, eventually, lives};
 use rustix::process::{Pid, Signal};
 
 const ENDING: [Signal; 6] =
@@ -11,10 +11,11 @@ const ENDING: [Signal; 6] =
 #[test]
 fn each_is_passed_on() {
     let store = Store::new();
-    let script = "for s in INT TERM HUP QUIT USR1 USR2 WINCH CONT; do \
-                  trap \"echo got $s\" $s; done; \
-                  echo in $$; while :; do read line || [ $? -gt 128 ] || exit 5; done";
-    let mut section = store.script(&["n"], script);
+    let script = format!(
+        "signals='INT TERM HUP QUIT USR1 USR2'; trapped='echo got $s'; \
+         trap 'echo got WINCH' WINCH; trap 'echo got CONT' CONT; {HEAR}; exit 5"
+    );
+    let mut section = store.script(&["n"], &script);
     section.is_in();
     for (signal, name) in ENDING
         .into_iter()
@@ -30,7 +31,8 @@ fn each_is_passed_on() {
 #[test]
 fn the_whole_group_gets_it() {
     let store = Store::new();
-    let script = "sh -c 'echo in $$; read line' <&0 & sh -c 'echo in $$; read line' <&0 & wait";
+    let script = "exec 3<&0; sh -c 'echo in $$; read line' <&3 & \
+                  sh -c 'echo in $$; read line' <&3 & wait";
     let mut section = store.script(&["n"], script);
     let grandchildren = [section.is_in(), section.is_in()];
     section.signal(Signal::TERM);

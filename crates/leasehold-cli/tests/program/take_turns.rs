@@ -54,7 +54,7 @@ fn two_take_turns_and_list_shows_both() {
 
 #[test]
 fn in_the_order_of_arrival_with_growing_fencing_tokens() {
-    const SCRIPT: &str = "echo in $LEASEHOLD_FENCING_TOKEN; read line";
+    const SCRIPT: &str = "echo in $LEASEHOLD_FENCING_TOKEN; read line; exit 0";
     let store = Store::new();
     let mut sections = vec![store.script(&["queue"], SCRIPT)];
     store.wait_for_counts(1, 0);
