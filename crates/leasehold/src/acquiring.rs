@@ -18,11 +18,18 @@ use std::{
 
 use leasehold_core::{
     Acquire as Request, Acquired, AttemptId, Binding, Call, Confirmed, Error, ErrorKind, Fault,
-    Grant, InvalidArgument, LocalTime, Obstacle, Operation, Place, Refusal, Rejection, Released,
-    Result, Share, Sleep, Token, defaults,
+    Grant, InvalidArgument, LocalTime, LockId, Obstacle, Operation, Place, Refusal, Rejection,
+    Released, Result, Share, Sleep, Ticket, Token, defaults,
 };
 
-use crate::{core::Wait, entry::Entry, lease::Lease, observe, options::Options};
+use crate::{
+    core::Wait,
+    entry::Entry,
+    hand_over::{Detached, NEEDS_TTL},
+    lease::Lease,
+    observe,
+    options::Options,
+};
 
 /// The future of an [`Acquire`](crate::Acquire).
 ///
@@ -39,6 +46,14 @@ pub struct Acquiring(Attempt);
 #[must_use = "futures do nothing unless polled"]
 pub struct TryAcquiring(Attempt);
 
+/// The future of an acquisition that is bound to its token; see
+/// [`Acquire::detached`](crate::Acquire::detached).
+///
+/// # Cancel safety
+/// As [`Acquiring`]: what was not handed out yet is taken back.
+#[must_use = "futures do nothing unless polled"]
+pub struct Detaching(Attempt);
+
 impl Acquiring {
     pub(crate) const fn new(entry: Arc<Entry>, options: Options) -> Self {
         Self(Attempt::new(entry, options))
@@ -51,12 +66,19 @@ impl TryAcquiring {
     }
 }
 
+impl Detaching {
+    pub(crate) const fn new(entry: Arc<Entry>, mut options: Options) -> Self {
+        options.binding = Binding::Token;
+        Self(Attempt::new(entry, options))
+    }
+}
+
 impl Future for Acquiring {
     type Output = Result<Lease>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         self.0.poll(cx).map(|outcome| match outcome {
-            Outcome::Held(lease) => Ok(lease),
+            Outcome::Held(held) => Ok(self.0.lease(held)),
             Outcome::Busy(error) | Outcome::Failed(error) => Err(error),
         })
     }
@@ -67,9 +89,23 @@ impl Future for TryAcquiring {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         self.0.poll(cx).map(|outcome| match outcome {
-            Outcome::Held(lease) => Ok(Some(lease)),
+            Outcome::Held(held) => Ok(Some(self.0.lease(held))),
             Outcome::Busy(_) => Ok(None),
             Outcome::Failed(error) => Err(error),
+        })
+    }
+}
+
+impl Future for Detaching {
+    type Output = Result<Detached>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.poll(cx).map(|outcome| match outcome {
+            Outcome::Held(Held { token, grant, .. }) => {
+                let ticket = Ticket::new(LockId::clone(&self.0.entry.id), token);
+                Ok(Detached::new(ticket, grant.fencing))
+            }
+            Outcome::Busy(error) | Outcome::Failed(error) => Err(error),
         })
     }
 }
@@ -86,9 +122,22 @@ impl fmt::Debug for TryAcquiring {
     }
 }
 
+impl fmt::Debug for Detaching {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Detaching").field(&self.0.entry.id).finish()
+    }
+}
+
+/// A grant that the caller is about to get.
+struct Held {
+    token: Token,
+    grant: Grant,
+    sent: LocalTime,
+}
+
 /// How an attempt ended. Busy is told apart from every other failure (rule W3).
 enum Outcome {
-    Held(Lease),
+    Held(Held),
     Busy(Error),
     Failed(Error),
 }
@@ -192,6 +241,9 @@ impl Attempt {
                 "a weight of {weight} is above the capacity of {capacity}"
             )));
         }
+        if self.options.binding == Binding::Token && self.options.ttl.is_none() {
+            self.options.invalid(InvalidArgument::new(NEEDS_TTL));
+        }
         if let Some(rare) = &mut self.options.rare
             && let Some(invalid) = rare.invalid.take()
         {
@@ -233,7 +285,7 @@ impl Attempt {
             token: token.clone(),
             attempt: AttemptId::random(),
             ttl: self.options.ttl,
-            binding: Binding::Client,
+            binding: self.options.binding,
             wait: timeout != Some(Duration::ZERO),
             not_after,
             queue_limit: defaults::QUEUE_LIMIT,
@@ -245,7 +297,7 @@ impl Attempt {
 
     fn requested(&mut self, answer: Result<Acquired, Fault>) -> Option<Outcome> {
         match answer {
-            Ok(Acquired::Granted(grant)) => Some(Outcome::Held(self.lease(grant, false))),
+            Ok(Acquired::Granted(grant)) => Some(Outcome::Held(self.held(grant, false))),
             Ok(Acquired::Queued(place)) => {
                 self.queue(place);
                 None
@@ -299,7 +351,7 @@ impl Attempt {
             unreachable!("only a confirmation is answered");
         };
         match answer {
-            Ok(Confirmed::Granted(grant)) => Some(Outcome::Held(self.lease(grant, true))),
+            Ok(Confirmed::Granted(grant)) => Some(Outcome::Held(self.held(grant, true))),
             Ok(Confirmed::Waiting) => {
                 self.state = State::Queued(queued);
                 None
@@ -353,15 +405,17 @@ impl Attempt {
         if timed_out { Outcome::Busy(error) } else { Outcome::Failed(error) }
     }
 
-    fn lease(&mut self, grant: Grant, after_wait: bool) -> Lease {
+    fn held(&mut self, grant: Grant, after_wait: bool) -> Held {
         let sent = self.sent.take().expect("a granted request was sent");
         self.entry.note(grant.generation, grant.capacity);
         let waited = after_wait.then(|| sent.at.since(sent.first_at));
         observe::granted(&self.entry.id, &sent.token, grant.fencing.get(), waited);
-        // The attempt keeps its entry only for errors; there are none after this.
-        let lease = Lease::new(Arc::clone(&self.entry), sent.token, grant, sent.at, &self.options);
-        self.state = State::Done;
-        lease
+        Held { token: sent.token, grant, sent: sent.at }
+    }
+
+    fn lease(&self, held: Held) -> Lease {
+        let Held { token, grant, sent } = held;
+        Lease::new(Arc::clone(&self.entry), token, grant, sent, &self.options)
     }
 
     fn rejected(&mut self, rejection: Rejection) -> Error {

@@ -9,9 +9,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold_core::{
-    Backend, Clock, ErrorKind, HolderInfo, LockKind, LockName, Namespace, Ttl, Wake,
-};
+use leasehold_core::{Backend, Clock, ErrorKind, HolderInfo, LockId, Namespace, Ttl, Wake};
 
 use crate::{entry::Entry, renew::Renewer, shared_op::SharedOp};
 
@@ -26,11 +24,12 @@ pub(crate) struct Core {
     pub(crate) ttl: Option<Ttl>,
     pub(crate) renewer: Renewer,
     /// The live locks (rule N1). An entry takes itself out when its last user goes.
-    pub(crate) entries: Mutex<HashMap<(LockKind, LockName), Weak<Entry>>>,
+    pub(crate) entries: Mutex<HashMap<Arc<LockId>, Weak<Entry>>>,
     /// Acquisitions that are queued, in the order in which they queued.
     pub(crate) waits: Waits,
-    /// Futures that want to know when a lease is lost.
-    pub(crate) losses: Waits,
+    /// What ends with the manager and with nothing else here: futures that wait for the loss of a
+    /// lease, and watchers.
+    pub(crate) ends: Waits,
     pub(crate) life: Life,
 }
 
@@ -112,6 +111,12 @@ impl Waits {
             wake.notify();
         }
         waits.len()
+    }
+
+    /// Has every wait that is registered now look again.
+    pub(crate) fn look_again(&self) {
+        let wakes: Vec<_> = self.lock().by_serial.values().map(|(wake, _)| wake.clone()).collect();
+        wakes.iter().for_each(Wake::notify);
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {

@@ -37,32 +37,51 @@ impl Entry {
         name: LockName,
         claim: CapacityClaim,
     ) -> Result<Arc<Self>> {
-        let id = LockId::new(core.namespace.clone(), kind, name.clone());
+        let id = LockId::new(core.namespace.clone(), kind, name);
         if core.life.refuses() {
             return Err(Error::new(ErrorKind::ShutDown, Operation::Open).on(&id));
         }
-        let mut entries = core.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let live = entries.get(&(kind, name.clone())).and_then(Weak::upgrade);
-        if let Some(live) = live.filter(|live| !live.is_destroyed()) {
-            // The lock of the map is let go first: dropping an entry takes it.
-            drop(entries);
-            let registered = live.capacity();
-            return if claim.accepts(registered) {
-                Ok(live)
-            } else {
-                Err(live.mismatch(registered, claim))
-            };
+        let entry = Self::live_or_new(core, id, claim);
+        let registered = entry.capacity();
+        if claim.accepts(registered) {
+            return Ok(entry);
         }
+        let kind = ErrorKind::ConfigMismatch { registered, requested: claim.initial() };
+        Err(Error::new(kind, Operation::Open).on(&entry.id))
+    }
+
+    /// The live lock that a grant belongs to, or a new one; the grant says the capacity.
+    pub(crate) fn adopt(core: &Arc<Core>, id: &LockId, capacity: Capacity) -> Arc<Self> {
+        let claim = match id.kind() {
+            LockKind::RwLock => CapacityClaim::Registered { otherwise: capacity },
+            _ => CapacityClaim::Exactly(capacity),
+        };
+        Self::live_or_new(core, id.clone(), claim)
+    }
+
+    fn live_or_new(core: &Arc<Core>, id: LockId, claim: CapacityClaim) -> Arc<Self> {
+        let mut entries = core.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let live = entries.get(&id).and_then(Weak::upgrade);
+        if let Some(live) = live {
+            if !live.is_destroyed() {
+                return live;
+            }
+            // Not dropped under the lock of the map, which its drop takes.
+            drop(entries);
+            drop(live);
+            entries = core.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        }
+        let id = Arc::new(id);
         let entry = Arc::new(Self {
-            id: Arc::new(id),
+            id: Arc::clone(&id),
             core: Arc::clone(core),
             claim,
             effective: AtomicU32::new(claim.initial().get()),
             generation: AtomicU64::new(UNKNOWN),
             destroyed: AtomicBool::new(false),
         });
-        entries.insert((kind, name), Arc::downgrade(&entry));
-        Ok(entry)
+        entries.insert(id, Arc::downgrade(&entry));
+        entry
     }
 
     pub(crate) const fn claim(&self) -> CapacityClaim {
@@ -106,18 +125,14 @@ impl Entry {
         self.destroyed.store(true, Ordering::Release);
     }
 
-    pub(crate) fn mismatch(&self, registered: Capacity, claim: CapacityClaim) -> Error {
-        let requested = claim.initial();
-        let kind = ErrorKind::ConfigMismatch { registered, requested };
-        Error::new(kind, Operation::Open).on(&self.id)
-    }
-
     pub(crate) async fn counts(&self) -> Result<Option<LockCounts>> {
+        self.check(Operation::Inspect)?;
         let answer = self.core.backend.counts(&self.id).await;
         answer.map_err(|fault| Error::from_fault(fault, Operation::Inspect).on(&self.id))
     }
 
     pub(crate) async fn inspect(&self) -> Result<Option<LockState>> {
+        self.check(Operation::Inspect)?;
         let answer = self.core.backend.inspect(&self.id).await;
         answer.map_err(|fault| Error::from_fault(fault, Operation::Inspect).on(&self.id))
     }
@@ -126,10 +141,9 @@ impl Entry {
 impl Drop for Entry {
     fn drop(&mut self) {
         let mut entries = self.core.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (self.id.kind(), self.id.name().clone());
         // A newer entry of the same name stays.
-        if entries.get(&key).is_some_and(|entry| entry.strong_count() == 0) {
-            entries.remove(&key);
+        if entries.get(&self.id).is_some_and(|entry| entry.strong_count() == 0) {
+            entries.remove(&self.id);
         }
     }
 }

@@ -10,13 +10,14 @@ use std::{
 };
 
 use leasehold_core::{
-    Error, ErrorKind, Extended, FencingToken, Grant, InvalidArgument, LocalTime, LockId, Operation,
-    Released, Remaining, Result, Sleep, Token, Ttl, Wake, WatchFor, Watched,
+    Binding, Error, ErrorKind, Extended, FencingToken, Grant, InvalidArgument, LocalTime, LockId,
+    Operation, Released, Remaining, Result, Sleep, Ticket, Token, Ttl, Wake, WatchFor, Watched,
 };
 
 use crate::{
     entry::Entry,
-    lease_state::{LeaseState, Tracked},
+    hand_over::{NEEDS_TTL, NotHandedOver},
+    lease_state::{LeaseState, Tracked, UNKNOWN_TO_THE_STORE},
     observe,
     options::Options,
 };
@@ -44,10 +45,27 @@ impl Lease {
         options: &Options,
     ) -> Self {
         let max_hold = options.rare.as_ref().and_then(|rare| rare.max_hold);
-        let ttl = options.ttl.filter(|_| options.renew);
-        let tracked = Arc::new(Tracked::new(entry, token, grant, sent, max_hold));
+        let renewed = options.ttl.filter(|_| options.renew);
+        Self::of(Tracked::new(entry, token, grant, sent, options.ttl, max_hold), sent, renewed)
+    }
+
+    /// A grant that another client had, or that was bound to its token.
+    pub(crate) fn adopted(
+        entry: Arc<Entry>,
+        token: Token,
+        grant: Grant,
+        sent: LocalTime,
+        renew: bool,
+    ) -> Self {
+        // What is left is what a renewal can count on; the store keeps the TTL itself.
+        let ttl = grant.remaining.and_then(|left| Ttl::new(left).ok());
+        Self::of(Tracked::new(entry, token, grant, sent, ttl, None), sent, ttl.filter(|_| renew))
+    }
+
+    fn of(tracked: Tracked, sent: LocalTime, renewed: Option<Ttl>) -> Self {
+        let tracked = Arc::new(tracked);
         tracked.core().life.lease_begins();
-        if let Some(ttl) = ttl {
+        if let Some(ttl) = renewed {
             tracked.core().renewer.track(&tracked, sent, ttl);
         }
         Self { tracked }
@@ -119,16 +137,15 @@ impl Lease {
         match answer {
             Ok(Extended::Held) => {
                 self.tracked.set_deadline(sent, ttl.map(Ttl::get));
+                self.tracked.set_ttl(ttl);
                 core.renewer.retime(&self.tracked, sent, ttl);
                 Ok(true)
             }
             Ok(Extended::Gone) => {
-                self.tracked.mark_lost("the store does not know the grant any more");
+                self.tracked.mark_lost(UNKNOWN_TO_THE_STORE);
                 Ok(false)
             }
-            Ok(Extended::NeedsTtl) => {
-                Err(invalid(InvalidArgument::new("a grant that is bound to its token needs a TTL")))
-            }
+            Ok(Extended::NeedsTtl) => Err(invalid(InvalidArgument::new(NEEDS_TTL))),
             Err(fault) => Err(Error::from_fault(fault, Operation::Extend).on(self.lock())),
         }
     }
@@ -143,7 +160,7 @@ impl Lease {
         let tracked = &*self.tracked;
         let core = tracked.core();
         let wake = Wake::new();
-        let _shutdown = core.losses.join(wake.clone());
+        let _shutdown = core.ends.join(wake.clone());
         let _loss = tracked.losses.join(wake.clone());
         let mut destroyed = pin!(self.destroyed());
         let mut timer: Option<Sleep> = None;
@@ -202,7 +219,7 @@ impl Lease {
                     Ok(released) => {
                         let held = released == Released::Holder;
                         if !held {
-                            tracked.mark_lost("the store does not know the grant any more");
+                            tracked.mark_lost(UNKNOWN_TO_THE_STORE);
                         }
                         tracked.end(held);
                         Ok(held)
@@ -216,9 +233,54 @@ impl Lease {
             .await
     }
 
+    /// Hands the grant over: binds it to its token in the store, starts its full TTL, and then gives
+    /// the ticket. From then on neither the end of this process nor a shutdown ends the grant; the
+    /// TTL, a release with the ticket and a destroy do (rule T8).
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it is ready gives the grant back.
+    ///
+    /// # Errors
+    /// [`NotHandedOver`], with the lease in it: `InvalidArgument` without a TTL, `Lost`, `Backend`.
+    ///
+    /// # Examples
+    /// ```
+    /// # pollster::block_on(async {
+    /// # let locks = leasehold::LockManager::in_memory();
+    /// let ticket = locks.mutex("orders")?.lock().await?.into_ticket().await?;
+    /// assert!(locks.restore(&ticket)?.is_held().await?);
+    /// assert!(locks.restore(&ticket)?.release().await?);
+    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
+    /// ```
+    pub async fn into_ticket(self) -> Result<Ticket, NotHandedOver> {
+        let Some(ttl) = self.tracked.ttl() else {
+            let kind = ErrorKind::InvalidArgument { message: NEEDS_TTL.into() };
+            let error = Error::new(kind, Operation::HandOver).on(self.lock());
+            return Err(NotHandedOver::new(self, error));
+        };
+        let core = self.tracked.core();
+        let answer = core.backend.rebind(self.id(), self.token(), Binding::Token, Some(ttl)).await;
+        match answer {
+            Ok(Some(_)) => {
+                core.renewer.forget(&self.tracked);
+                self.tracked.end(true);
+                Ok(Ticket::new(self.lock().clone(), self.token().clone()))
+            }
+            Ok(None) => {
+                self.tracked.mark_lost(UNKNOWN_TO_THE_STORE);
+                let error = self.loss();
+                Err(NotHandedOver::new(self, error))
+            }
+            Err(fault) => {
+                let error = Error::from_fault(fault, Operation::HandOver).on(self.lock());
+                Err(NotHandedOver::new(self, error))
+            }
+        }
+    }
+
     /// Why the lease is lost, as an error; for work that ended under a lost lease.
     pub(crate) fn loss(&self) -> Error {
-        let why = self.tracked.loss().unwrap_or("the store does not know the grant any more");
+        let why = self.tracked.loss().unwrap_or(UNKNOWN_TO_THE_STORE);
         self.tracked.lost_error(why)
     }
 
@@ -256,7 +318,7 @@ impl Drop for DestroyWatch<'_> {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if self.tracked.release.done().is_some() {
+        if self.tracked.has_ended() {
             return;
         }
         let core = self.tracked.core();

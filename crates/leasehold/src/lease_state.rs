@@ -3,13 +3,13 @@
 use std::{
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use leasehold_core::{
-    Error, ErrorKind, FencingToken, Generation, Grant, LocalTime, Operation, Token, defaults,
+    Error, ErrorKind, FencingToken, Generation, Grant, LocalTime, Operation, Token, Ttl, defaults,
 };
 
 use crate::{
@@ -31,6 +31,9 @@ pub enum LeaseState {
     Lost,
 }
 
+/// What a lease is told when the store does not have it.
+pub(crate) const UNKNOWN_TO_THE_STORE: &str = "the store does not know the grant any more";
+
 #[derive(Debug)]
 pub(crate) struct Tracked {
     pub(crate) entry: Arc<Entry>,
@@ -48,6 +51,8 @@ pub(crate) struct Tracked {
     pub(crate) losses: LazyWaits,
     granted: LocalTime,
     deadline: AtomicU64,
+    /// The TTL in milliseconds; 0: none.
+    ttl_ms: AtomicU32,
     doubtful: AtomicBool,
     ended: AtomicBool,
     lost: Mutex<Option<&'static str>>,
@@ -59,6 +64,7 @@ impl Tracked {
         token: Token,
         grant: Grant,
         sent: LocalTime,
+        ttl: Option<Ttl>,
         max_hold: Option<Duration>,
     ) -> Self {
         Self {
@@ -73,6 +79,7 @@ impl Tracked {
             losses: LazyWaits::default(),
             granted: sent,
             deadline: AtomicU64::new(local_deadline(sent, grant.remaining).0),
+            ttl_ms: AtomicU32::new(ttl.map_or(0, Ttl::as_millis)),
             doubtful: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             lost: Mutex::new(None),
@@ -93,6 +100,15 @@ impl Tracked {
         self.deadline.store(local_deadline(sent, left).0, Ordering::Release);
         self.doubtful.store(false, Ordering::Release);
         self.losses.wake();
+    }
+
+    pub(crate) fn ttl(&self) -> Option<Ttl> {
+        let ms = self.ttl_ms.load(Ordering::Acquire);
+        Ttl::new(Duration::from_millis(ms.into())).ok()
+    }
+
+    pub(crate) fn set_ttl(&self, ttl: Option<Ttl>) {
+        self.ttl_ms.store(ttl.map_or(0, Ttl::as_millis), Ordering::Release);
     }
 
     pub(crate) fn doubt(&self) {
@@ -118,6 +134,10 @@ impl Tracked {
         if self.core().life.ended() {
             return Some("the manager was shut down");
         }
+        if self.entry.is_destroyed() {
+            self.mark_lost("the lock was destroyed");
+            return Some("the lock was destroyed");
+        }
         let deadline = self.deadline();
         if deadline != LocalTime::MAX && self.core().clock.now() >= deadline {
             self.mark_lost("its TTL ran out");
@@ -128,7 +148,8 @@ impl Tracked {
 
     /// Whether the lease is known to be lost, without a look at the clock.
     pub(crate) fn known_lost(&self) -> bool {
-        self.lost.lock().unwrap_or_else(PoisonError::into_inner).is_some() || self.core().life.ended()
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+            || self.core().life.ended()
     }
 
     pub(crate) fn mark_lost(&self, why: &'static str) {
@@ -145,7 +166,12 @@ impl Tracked {
         }
     }
 
-    /// The lease is over, by release or drop; counted once.
+    /// Released, dropped or handed over.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    /// The lease is over, by release, drop or hand-over; counted once.
     pub(crate) fn end(&self, held: bool) {
         if self.ended.swap(true, Ordering::AcqRel) {
             return;
@@ -182,7 +208,7 @@ impl LazyWaits {
     fn wake(&self) {
         let waits = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(waits) = waits {
-            waits.end_all(&ErrorKind::Stale);
+            waits.look_again();
         }
     }
 }

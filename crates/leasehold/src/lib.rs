@@ -3,12 +3,15 @@
 
 pub mod observe;
 
+mod acquire_all;
 mod acquiring;
 mod connect;
 mod core;
 mod entry;
+mod hand_over;
 mod lease;
 mod lease_state;
+mod life_cycle;
 mod manager;
 mod named;
 mod options;
@@ -18,12 +21,13 @@ mod shared_op;
 mod shutdown;
 #[cfg(feature = "tokio")]
 mod tokio_clock;
+mod watch;
 
 pub use leasehold_core::{
     Backend, Capacity, Clock, Error, ErrorKind, Fault, FaultKind, FencingToken, HolderInfo,
     HolderState, InvalidArgument, LockCounts, LockId, LockKind, LockName, LockState, ManualClock,
     MemoryBackend, MemoryStore, Namespace, Obstacle, Operation, Remaining, Result, Share, Sleep,
-    SystemClock, Token, Ttl, WaiterState, Weight, defaults,
+    SystemClock, Ticket, Token, Ttl, WaiterState, Weight, defaults,
 };
 #[cfg(feature = "sqlite")]
 pub use leasehold_sqlite::SqliteBackend;
@@ -31,10 +35,13 @@ pub use leasehold_sqlite::SqliteBackend;
 #[cfg(feature = "tokio")]
 pub use crate::tokio_clock::TokioClock;
 pub use crate::{
-    acquiring::{Acquiring, TryAcquiring},
+    acquire_all::AcquireAll,
+    acquiring::{Acquiring, Detaching, TryAcquiring},
     connect::connect,
+    hand_over::{Adopt, Detached, LeaseRef, NotHandedOver},
     lease::Lease,
     lease_state::LeaseState,
+    life_cycle::{LockInfo, LockSnapshot},
     manager::{LockManager, ManagerBuilder},
     named::{NamedMutex, NamedRwLock, NamedSemaphore},
     options::{Acquire, CancelReason, TryAcquire},

@@ -3,15 +3,19 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    Backend, Capacity, CapacityClaim, Error, HolderInfo, InvalidArgument, LockKind, LockName,
-    LockState, MemoryBackend, Namespace, Operation, Result, Ttl, defaults,
+    Backend, Capacity, CapacityClaim, Error, ErrorKind, HolderInfo, InvalidArgument, LockKind,
+    LockName, LockState, MemoryBackend, Namespace, Operation, Result, Ticket, Ttl, defaults,
 };
 
 use crate::{
+    acquire_all::AcquireAll,
     connect,
     core::{Core, Life, Waits},
     entry::Entry,
+    hand_over::LeaseRef,
+    life_cycle::{LockInfo, LockSnapshot},
     named::{NamedMutex, NamedRwLock, NamedSemaphore},
+    options::Acquire,
     renew::Renewer,
     shutdown::Shutdown,
 };
@@ -117,6 +121,117 @@ impl LockManager {
         })?;
         let claim = CapacityClaim::Exactly(capacity);
         Ok(NamedRwLock::new(Entry::open(&self.0, LockKind::RwLock, name.try_into()?, claim)?))
+    }
+
+    /// The grant of a ticket, without asking the store (rule T9).
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a text that is no ticket.
+    pub fn restore<T>(&self, ticket: T) -> Result<LeaseRef>
+    where
+        T: TryInto<Ticket>,
+        Error: From<T::Error>,
+    {
+        let ticket: Ticket = ticket.try_into()?;
+        let (lock, token) = (Arc::new(ticket.lock().clone()), ticket.token().clone());
+        Ok(LeaseRef::new(Arc::clone(&self.0), lock, token))
+    }
+
+    /// Waits for several locks, all or none: they are acquired in one order for everybody, within
+    /// one deadline, and when one of them is not granted those before it are given back. A lock
+    /// that is named twice is acquired once: a write covers a read, permits are added up.
+    ///
+    /// # Fairness
+    /// In line at each lock, one lock after the other.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives everything back.
+    ///
+    /// # Errors
+    /// The first failure, as the acquisition of that lock.
+    ///
+    /// # Examples
+    /// ```
+    /// # pollster::block_on(async {
+    /// # let locks = leasehold::LockManager::in_memory();
+    /// let (from, to) = (locks.mutex("account 7")?, locks.mutex("account 3")?);
+    /// let leases = locks.acquire_all([from.lock(), to.lock()]).await?;
+    /// assert_eq!(leases.len(), 2);
+    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
+    /// ```
+    pub fn acquire_all(&self, requests: impl IntoIterator<Item = Acquire>) -> AcquireAll {
+        AcquireAll::new(Arc::clone(&self.0), requests)
+    }
+
+    /// Whether this manager has a live mutex of this name.
+    #[must_use]
+    pub fn has_mutex(&self, name: &str) -> bool {
+        self.has(LockKind::Mutex, name)
+    }
+
+    /// Whether this manager has a live semaphore of this name.
+    #[must_use]
+    pub fn has_semaphore(&self, name: &str) -> bool {
+        self.has(LockKind::Semaphore, name)
+    }
+
+    /// Whether this manager has a live read-write lock of this name.
+    #[must_use]
+    pub fn has_rw_lock(&self, name: &str) -> bool {
+        self.has(LockKind::RwLock, name)
+    }
+
+    fn has(&self, kind: LockKind, name: &str) -> bool {
+        let live = self.0.live();
+        live.iter().any(|entry| entry.id.kind() == kind && entry.id.name().as_str() == name)
+    }
+
+    /// The live locks of this manager, by kind and name. A lock lives while a handle, a lease, a
+    /// watcher or a waiter of it does (rule N1).
+    #[must_use]
+    pub fn list(&self) -> Vec<LockInfo> {
+        self.0.live().iter().map(|entry| entry.info()).collect()
+    }
+
+    /// How many live locks this manager has, of one kind or of all.
+    #[must_use]
+    pub fn count(&self, kind: impl Into<Option<LockKind>>) -> usize {
+        let kind = kind.into();
+        let live = self.0.live();
+        live.iter().filter(|entry| kind.is_none_or(|kind| entry.id.kind() == kind)).count()
+    }
+
+    /// The live locks of this manager with their holders and waiters; each lock is read in one
+    /// step.
+    ///
+    /// # Errors
+    /// `Backend`, `ShutDown`.
+    pub async fn snapshot(&self) -> Result<Vec<LockSnapshot>> {
+        let mut snapshots = Vec::new();
+        for entry in self.0.live() {
+            match entry.inspect().await {
+                Ok(state) => snapshots.push(LockSnapshot { info: entry.info(), state }),
+                // Destroyed since it was listed.
+                Err(error) if *error.kind() == ErrorKind::Destroyed => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(snapshots)
+    }
+
+    /// Rejects this manager's own waiters, of all its locks, with `Cancelled { reason }`, and says
+    /// how many. Waiters of other managers stay (rule W5).
+    #[allow(clippy::must_use_candidate, reason = "the count is for those who want it")]
+    pub fn cancel_all(&self, reason: &str) -> usize {
+        self.0.waits.end_all(&ErrorKind::Cancelled { reason: reason.into() })
+    }
+
+    /// Destroys every live lock of this manager, for everybody (rule N6).
+    ///
+    /// # Errors
+    /// All are tried; the error lists each that failed (rule E3).
+    pub async fn destroy_all(&self, reason: &str) -> Result<()> {
+        self.0.destroy_all(reason).await
     }
 
     /// The namespace.
@@ -241,7 +356,7 @@ impl ManagerBuilder {
             ttl: self.ttl,
             entries: Default::default(),
             waits: Waits::default(),
-            losses: Waits::default(),
+            ends: Waits::default(),
             life: Life::default(),
         }))
     }

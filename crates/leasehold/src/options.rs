@@ -8,10 +8,12 @@ use std::{
     time::Duration,
 };
 
-use leasehold_core::{HolderInfo, InvalidArgument, Obstacle, Result, Share, Token, Ttl, Weight};
+use leasehold_core::{
+    Binding, HolderInfo, InvalidArgument, Obstacle, Result, Share, Token, Ttl, Weight,
+};
 
 use crate::{
-    acquiring::{Acquiring, TryAcquiring},
+    acquiring::{Acquiring, Detaching, TryAcquiring},
     entry::Entry,
     lease::Lease,
     run::{self, RunError},
@@ -67,6 +69,7 @@ pub(crate) struct Options {
     pub(crate) timeout: Option<Duration>,
     pub(crate) ttl: Option<Ttl>,
     pub(crate) renew: bool,
+    pub(crate) binding: Binding,
     /// What few acquisitions say, kept out of the way of those that do not.
     pub(crate) rare: Option<Box<Rare>>,
 }
@@ -83,7 +86,14 @@ pub(crate) struct Rare {
 
 impl Options {
     fn new(entry: &Entry, share: Share, timeout: Option<Duration>) -> Self {
-        Self { share, timeout, ttl: entry.core.ttl, renew: true, rare: None }
+        Self {
+            share,
+            timeout,
+            ttl: entry.core.ttl,
+            renew: true,
+            binding: Binding::Client,
+            rare: None,
+        }
     }
 
     pub(crate) fn rare(&mut self) -> &mut Rare {
@@ -240,6 +250,30 @@ impl Acquire {
     /// gave, when the lease was lost while it ran.
     pub async fn run<T>(self, work: impl AsyncFnOnce(&Lease) -> T) -> Result<T, RunError<T>> {
         run::under(self.into_future().await?, work).await
+    }
+}
+
+impl Acquire {
+    /// Acquires for whoever has the ticket: the grant is bound to its token and ends only by its
+    /// TTL, by a release with the ticket, or with the lock. It is not renewed (rule T8).
+    ///
+    /// # Errors
+    /// Those of the acquisition, and `InvalidArgument` without a TTL.
+    ///
+    /// # Examples
+    /// ```
+    /// # pollster::block_on(async {
+    /// # use std::time::Duration;
+    /// # let locks = leasehold::LockManager::in_memory();
+    /// let slot = locks.semaphore("exports", 3)?.acquire().ttl(Duration::from_secs(600));
+    /// let ticket = slot.detached().await?.into_ticket().to_string();
+    /// // … in another process:
+    /// let Some(lease) = locks.restore(&ticket)?.adopt().renew().await? else { return Ok(()) };
+    /// lease.release().await?;
+    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
+    /// ```
+    pub fn detached(self) -> Detaching {
+        Detaching::new(self.entry, self.options)
     }
 }
 

@@ -20,7 +20,11 @@ use leasehold_core::{
     Backend, Clock, Fault, FaultKind, LocalTime, Renewal, Renewed, Sleep, Ttl, Wake, defaults,
 };
 
-use crate::{core::Core, lease_state::Tracked, observe};
+use crate::{
+    core::Core,
+    lease_state::{Tracked, UNKNOWN_TO_THE_STORE},
+    observe,
+};
 
 /// The most leases of one request.
 const BATCH_MAX: usize = 1024;
@@ -256,7 +260,7 @@ fn settle(shared: &Shared, lease: &Arc<Tracked>, sent: LocalTime, answer: Renewe
         // "Unknown" is a loss at once (rule L3), unless the lease was released meanwhile.
         Renewed::Unknown => {
             if lease.release.done().is_none() {
-                lease.mark_lost("the store does not know the grant any more");
+                lease.mark_lost(UNKNOWN_TO_THE_STORE);
             }
         }
     }

@@ -43,7 +43,7 @@ impl Shutdown {
             .shutdown
             .run(async || {
                 core.life.end();
-                core.losses.end_all(&ErrorKind::ShutDown);
+                core.ends.end_all(&ErrorKind::ShutDown);
                 let closed = core.backend.close().await;
                 closed.map_err(|fault| Error::from_fault(fault, Operation::ShutDown))
             })

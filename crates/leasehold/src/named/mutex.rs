@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use leasehold_core::{Result, Share};
+use leasehold_core::{Result, Share, WatchFor};
 
 use super::handle;
-use crate::{Acquire, Lease, RunError, TryAcquire, entry::Entry};
+use crate::{Acquire, Lease, RunError, TryAcquire, entry::Entry, watch};
 
 /// A mutex by name: one holder at a time among all who use the name on this store. A cheap clone.
 #[derive(Clone)]
@@ -98,5 +98,17 @@ impl NamedMutex {
     /// `Backend`, `ShutDown`.
     pub async fn is_locked(&self) -> Result<bool> {
         Ok(self.0.counts().await?.is_some_and(|counts| counts.used > 0))
+    }
+
+    /// Completes when nobody holds the lock, at once or later, also by an expiry; a hand-off from one
+    /// holder to the next is no unlock. Acquires nothing (rules U1, U2).
+    ///
+    /// # Cancel safety
+    /// Dropping the future changes nothing.
+    ///
+    /// # Errors
+    /// `Destroyed` on a lock that was destroyed before, `ShutDown`, `Backend`.
+    pub async fn wait_for_unlock(&self) -> Result<()> {
+        watch::until(&self.0, WatchFor::Unlocked).await
     }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use leasehold_core::{LockCounts, Result, Share};
+use leasehold_core::{LockCounts, Result, Share, WatchFor};
 
 use super::handle;
-use crate::{Acquire, Lease, RunError, TryAcquire, entry::Entry};
+use crate::{Acquire, Lease, RunError, TryAcquire, entry::Entry, watch};
 
 /// A read-write lock by name: readers together, a writer alone, in the order of their arrival. A
 /// cheap clone.
@@ -205,5 +205,29 @@ impl NamedRwLock {
     pub async fn max_readers(&self) -> Result<u32> {
         let counts = self.0.counts().await?;
         Ok(counts.map_or_else(|| self.0.capacity(), |counts| counts.capacity).get())
+    }
+
+    /// Completes when a read would be granted, at once or later, also by an expiry; a hand-off from one
+    /// holder to the next is no unlock. Acquires nothing (rules U1, U2).
+    ///
+    /// # Cancel safety
+    /// Dropping the future changes nothing.
+    ///
+    /// # Errors
+    /// `Destroyed` on a lock that was destroyed before, `ShutDown`, `Backend`.
+    pub async fn wait_for_readable(&self) -> Result<()> {
+        watch::until(&self.0, WatchFor::Readable).await
+    }
+
+    /// Completes when nobody reads or writes, at once or later, also by an expiry; a hand-off from one
+    /// holder to the next is no unlock. Acquires nothing (rules U1, U2).
+    ///
+    /// # Cancel safety
+    /// Dropping the future changes nothing.
+    ///
+    /// # Errors
+    /// `Destroyed` on a lock that was destroyed before, `ShutDown`, `Backend`.
+    pub async fn wait_for_unlock(&self) -> Result<()> {
+        watch::until(&self.0, WatchFor::Unlocked).await
     }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use leasehold_core::{Result, Share};
+use leasehold_core::{Result, Share, WatchFor};
 
 use super::handle;
-use crate::{Acquire, Lease, RunError, TryAcquire, entry::Entry};
+use crate::{Acquire, Lease, RunError, TryAcquire, entry::Entry, watch};
 
 /// A semaphore by name: its permits are shared by all who use the name on this store. A cheap
 /// clone.
@@ -140,5 +140,29 @@ impl NamedSemaphore {
     /// `Backend`, `ShutDown`.
     pub async fn is_locked(&self) -> Result<bool> {
         Ok(self.free_permits().await? == 0)
+    }
+
+    /// Completes when a permit is free, at once or later, also by an expiry; a hand-off from one
+    /// holder to the next is no unlock. Acquires nothing (rules U1, U2).
+    ///
+    /// # Cancel safety
+    /// Dropping the future changes nothing.
+    ///
+    /// # Errors
+    /// `Destroyed` on a lock that was destroyed before, `ShutDown`, `Backend`.
+    pub async fn wait_for_any_permit(&self) -> Result<()> {
+        watch::until(&self.0, WatchFor::AnyPermit).await
+    }
+
+    /// Completes when all permits are free, at once or later, also by an expiry; a hand-off from one
+    /// holder to the next is no unlock. Acquires nothing (rules U1, U2).
+    ///
+    /// # Cancel safety
+    /// Dropping the future changes nothing.
+    ///
+    /// # Errors
+    /// `Destroyed` on a lock that was destroyed before, `ShutDown`, `Backend`.
+    pub async fn wait_for_all_permits(&self) -> Result<()> {
+        watch::until(&self.0, WatchFor::Unlocked).await
     }
 }
