@@ -1,10 +1,18 @@
 //! Cases as trials with the arguments, the list and the summary line of Rust's own test harness.
 
-use std::env;
+use std::{
+    env, process,
+    sync::mpsc::{RecvTimeoutError, Sender, channel},
+    thread,
+    time::Duration,
+};
 
 use libtest_mimic::{Arguments, Completion, Trial};
 
 use crate::{Bench, Case, Fixture, cases, holder};
+
+/// No case takes this long, on a machine however busy.
+const CASE_BOUND: Duration = Duration::from_secs(180);
 
 /// One named trial per case, marked with the store's name. A case that needs what the store lacks
 /// is counted as ignored and says what is missing; its opposite, where there is one, is a case of
@@ -17,6 +25,9 @@ pub fn trials(fixture: &'static (dyn Fixture + 'static)) -> Vec<Trial> {
 /// Runs all cases on the fixture's stores and ends the process with the harness's exit code; or
 /// runs as the holder program when this process was started by
 /// [`holder::this_program`].
+///
+/// # Panics
+/// When the holder's address is not UTF-8.
 pub fn main(fixture: &'static (dyn Fixture + 'static)) -> ! {
     if let Some(address) = env::var_os(holder::ADDRESS_VARIABLE) {
         let address = address.into_string().expect("the address is UTF-8");
@@ -30,8 +41,26 @@ fn trial(fixture: &'static (dyn Fixture + 'static), case: Case, runs: bool) -> T
         if !runs {
             return Ok(Completion::ignored_with(format!("needs {}", case.needs.as_str())));
         }
+        let _guard = Watchdog::start(case.name);
         (case.run)(&Bench::new(fixture.fresh()));
         Ok(Completion::Completed)
     });
     trial.with_kind(fixture.name())
+}
+
+/// Ends the whole run, with the name of the case, when a store keeps a case for ever. All waits of
+/// the kit have bounds, but a store may spin inside a call that does not return.
+struct Watchdog(#[expect(dead_code, reason = "its drop is what counts")] Sender<()>);
+
+impl Watchdog {
+    fn start(case: &'static str) -> Self {
+        let (alive, dropped) = channel::<()>();
+        thread::spawn(move || {
+            if dropped.recv_timeout(CASE_BOUND) == Err(RecvTimeoutError::Timeout) {
+                eprintln!("case {case} has not ended within {CASE_BOUND:?}; the run is over");
+                process::exit(101);
+            }
+        });
+        Self(alive)
+    }
 }

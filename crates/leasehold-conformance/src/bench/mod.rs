@@ -3,6 +3,8 @@
 //! Everything here panics when the store answers otherwise than the method's name says; that is how
 //! a case fails.
 
+#![expect(clippy::missing_panics_doc, reason = "the module says it once for all of them")]
+
 mod ask;
 pub mod client;
 mod held;

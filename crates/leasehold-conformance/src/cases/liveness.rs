@@ -1,7 +1,9 @@
 //! The life and death of clients, and what it ends: what is bound to the client, and nothing else
 //! (rules T8, N6, N7, L4).
 
-use leasehold_core::{Binding, Confirmed, Extended, FaultKind, Released, Remaining, Token};
+use leasehold_core::{
+    Binding, Confirmed, Extended, FaultKind, Released, Remaining, Token, defaults,
+};
 
 use crate::{
     Bench,
@@ -16,8 +18,10 @@ theme! {
     Proof, "T8", t8_death_of_a_client_frees_what_is_bound_to_it;
     NoProof, "T8", t8_death_without_proof_frees_by_ttl_only;
     Nothing, "T8, N7", t8_a_grant_bound_to_its_token_survives_its_client;
+    Nothing, "T8, L10", t8_a_token_bound_grant_out_of_the_queue_survives_its_client;
     Proof, "N7", n7_death_of_a_client_touches_nothing_of_others;
     Nothing, "L4, field report 12", l4_a_dead_waiter_at_the_head_delays_nobody_for_long;
+    Nothing, "L4, field report 11", l4_a_living_waiter_is_never_skipped_however_long_it_waits;
     Nothing, "L4", l4_a_dead_waiter_behind_the_head_is_skipped;
     Nothing, "L10", l10_a_grantee_that_dies_before_it_confirms_passes_the_grant_on;
     Nothing, "L4, field report 12", l4_a_hundred_dead_waiters_delay_nobody_for_long;
@@ -76,6 +80,22 @@ fn t8_a_grant_bound_to_its_token_survives_its_client(bench: &Bench) {
     b.assert_empty();
 }
 
+fn t8_a_token_bound_grant_out_of_the_queue_survives_its_client(bench: &Bench) {
+    let (a, b, lock) = (bench.client(), bench.client(), bench.mutex("queue"));
+    let marker = bench.mutex("marker");
+    let held = b.acquire(&lock).held();
+    let waiter = a.acquire(&lock).detached().ttl(bench.steps(1000)).queued();
+    let marked = a.acquire(&marker).ttl(bench.steps(9)).held().token().clone();
+    held.release();
+    let token = waiter.granted().token().clone();
+    bench.kill(a);
+    wait_for_death(bench, &marker, &marked);
+    let survivor = b.restore(&lock, &token);
+    assert!(survivor.is_held());
+    survivor.release();
+    b.assert_empty();
+}
+
 fn n7_death_of_a_client_touches_nothing_of_others(bench: &Bench) {
     let (a, b, c) = (bench.client(), bench.client(), bench.client());
     let lock = bench.semaphore("others", 3);
@@ -115,6 +135,18 @@ fn l4_a_dead_waiter_at_the_head_delays_nobody_for_long(bench: &Bench) {
     bench.kill(b);
     held.release();
     gets_in(bench, &next);
+    a.assert_empty();
+}
+
+fn l4_a_living_waiter_is_never_skipped_however_long_it_waits(bench: &Bench) {
+    let (a, b, lock) = (bench.client(), bench.client(), bench.mutex("patient"));
+    let held = a.acquire(&lock).held();
+    let (patient, next) = (b.acquire(&lock).queued(), a.acquire(&lock).queued());
+    bench.store().advance(defaults::LIVENESS_LIMIT + bench.steps(1));
+    patient.waits();
+    held.release();
+    patient.granted().release();
+    next.granted().release();
     a.assert_empty();
 }
 

@@ -1,11 +1,11 @@
 //! What a store tells about its locks, and that it forgets what nobody uses (rules N4, L4, K3's
 //! sense for names).
 
-use leasehold_core::{Binding, Share, Weight};
+use leasehold_core::{Binding, Refusal, Share, Weight};
 
 use crate::{
     Bench,
-    bench::{Held, Lock},
+    bench::{Held, Lock, capacity_of},
     case::theme,
 };
 
@@ -17,6 +17,7 @@ theme! {
     Nothing, "N4", n4_survey_lists_by_namespace_name_and_kind;
     Nothing, "N4, T3", n4_reports_count_nothing_that_is_overdue;
     Nothing, "N4", n4_nobody_uses_a_lock_that_was_never_used;
+    Nothing, "L7, T5, N2, N5, Q5", l7_refusals_come_in_one_order;
     Nothing, "L1", l1_clients_have_distinct_ids_and_one_clock;
     Nothing, "Q6", q6_a_thousand_names_leave_nothing;
     Nothing, "L4", l4_clients_come_and_go;
@@ -122,6 +123,31 @@ fn n4_nobody_uses_a_lock_that_was_never_used(bench: &Bench) {
     assert_eq!(a.counts_if_used(&lock), None);
     a.assert_empty();
     assert_eq!(a.cancel_all(&lock, "nobody"), 0);
+    a.assert_empty();
+}
+
+/// What is wrong first is told first, so that all stores say the same.
+fn l7_refusals_come_in_one_order(bench: &Bench) {
+    let (a, lock) = (bench.client(), bench.semaphore("order", 2));
+    let old = a.acquire(&lock).held().grant().generation;
+    a.destroy(&lock, Some(old), "next");
+    let held = a.acquire(&lock).weight(2).held();
+    // Wrong in every way; one thing after the other is put right.
+    let past = a.store_time();
+    bench.pass(1);
+    let wrong = a.acquire(&lock.claiming(3)).weight(4).queue_limit(0);
+    let used = wrong.clone().token(held.token()).generation(old);
+    assert_eq!(used.clone().not_after(past).refused(), Refusal::Stale);
+    assert_eq!(used.refused(), Refusal::TokenInUse);
+    assert_eq!(wrong.clone().generation(old).refused(), Refusal::Destroyed);
+    let registered = capacity_of(2);
+    assert_eq!(wrong.refused(), Refusal::ConfigMismatch { registered });
+    let heavy = a.acquire(&lock).weight(4).queue_limit(0);
+    assert_eq!(heavy.refused(), Refusal::TooHeavy { capacity: registered });
+    a.acquire(&lock).queue_limit(0).busy();
+    assert_eq!(a.acquire(&lock).queue_limit(0).refused(), Refusal::QueueFull { limit: 0 });
+    assert_eq!(a.used_and_queued(&lock), (2, 0));
+    held.release();
     a.assert_empty();
 }
 

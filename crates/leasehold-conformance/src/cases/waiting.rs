@@ -19,6 +19,7 @@ theme! {
     Nothing, "Q4", q4_a_waiter_that_left_is_never_granted;
     Nothing, "Q4, field report 37", q4_a_grant_that_races_with_the_leave_is_passed_on;
     Nothing, "Q4", q4_a_claim_that_is_given_up_lets_several_in;
+    Nothing, "L5, field report 9", l5_a_wake_without_a_cause_is_harmless;
     Nothing, "Q4", q4_all_waiters_leave_in_any_order;
     Nothing, "Q4", q4_release_and_leave_at_the_same_moment_lose_no_permit;
     Nothing, "Q1, Q4", q4_threads_on_one_mutex_never_overlap;
@@ -79,6 +80,20 @@ fn q4_a_claim_that_is_given_up_lets_several_in(bench: &Bench) {
     write.abandon();
     reads.map(|read| read.granted()).iter().for_each(Held::release);
     a.eventually_unused(&lock, WAKE_BOUND);
+}
+
+fn l5_a_wake_without_a_cause_is_harmless(bench: &Bench) {
+    let (a, lock) = (bench.client(), bench.mutex("spurious"));
+    let held = a.acquire(&lock).held();
+    let waiter = a.acquire(&lock).queued();
+    for _ in 0..3 {
+        waiter.place().wake.notify();
+        waiter.woken();
+        waiter.waits();
+    }
+    held.release();
+    waiter.granted().release();
+    a.assert_empty();
 }
 
 fn q4_all_waiters_leave_in_any_order(bench: &Bench) {

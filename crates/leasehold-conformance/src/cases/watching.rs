@@ -16,6 +16,7 @@ theme! {
     Nothing, "U1", u1_what_became_true_stays_told;
     Nothing, "U1", u1_a_watcher_that_was_told_is_forgotten;
     Nothing, "U1", u1_an_unwatched_watcher_leaves_nothing;
+    Proof, "U1, L4", u1_a_dead_watcher_leaves_nothing;
     Proof, "U1, T8", u1_a_death_completes_the_watchers;
 }
 
@@ -159,4 +160,16 @@ fn u1_a_death_completes_the_watchers(bench: &Bench) {
     bench.kill(a);
     watcher.done();
     b.assert_empty();
+}
+
+fn u1_a_dead_watcher_leaves_nothing(bench: &Bench) {
+    let (a, b, lock) = (bench.client(), bench.client(), bench.mutex("dead"));
+    let held = a.acquire(&lock).held();
+    for what in PERMITS {
+        let _watcher = b.watches(&lock, what);
+    }
+    bench.kill(b);
+    held.release();
+    a.eventually_unused(&lock, crate::bench::WAKE_BOUND);
+    a.acquire(&lock.claiming(2)).weight(2).held().release();
 }

@@ -117,7 +117,10 @@ impl HolderProcess {
         }
     }
 
-    /// Kills it as nothing can be caught: SIGKILL, and waits until it is gone.
+    /// Kills it so that it cannot say goodbye, by SIGKILL, and waits until it is gone.
+    ///
+    /// # Panics
+    /// When the system refuses.
     #[track_caller]
     pub fn kill9(&mut self) {
         self.child.kill().expect("the holder can be killed");

@@ -48,7 +48,10 @@ pub(crate) const FAULTS: &[Planted] = &[
 
 /// Every waiter overtakes the one that came before it.
 #[derive(Debug, Default)]
-struct ForgetsFifo(Mutex<Option<(Weak<dyn Backend>, Acquire, Wake)>>);
+struct ForgetsFifo(Mutex<Option<Waiter>>);
+
+/// Whose it is, what was asked, and what its case waits for.
+type Waiter = (Weak<dyn Backend>, Acquire, Wake);
 
 impl Fault for ForgetsFifo {
     fn acquire(&self, inner: &Inner, request: &Acquire) -> Call<Acquired> {
