@@ -60,7 +60,9 @@ impl Tx<'_> {
             self.one(sql!("grants_next_expiry"), [lock.id], |row| row.get(0))?.flatten()
         };
         lock.dirty = true;
-        self.grant_on(lock)
+        self.grant_on(lock)?;
+        // Before anything else happens in this step: an expiry may be what they wait for.
+        self.complete_watchers(lock)
     }
 
     /// Grants from the head until the first waiter that does not fit (rules Q2, Q3). Waiters whose
@@ -135,16 +137,19 @@ impl Tx<'_> {
     /// Ends a step on a lock: what was freed is granted on, watchers are told, the row is written.
     pub(crate) fn finish(&mut self, lock: &mut LockRow) -> Result<(), Stop> {
         self.grant_on(lock)?;
-        if lock.watchers > 0
-            && let Some(what) = true_now(lock)
-        {
-            self.finish_watchers(lock, what)?;
-        }
+        self.complete_watchers(lock)?;
         self.tell_who_times(lock)?;
         if lock.dirty {
             self.store(lock)?;
         }
         Ok(())
+    }
+
+    fn complete_watchers(&mut self, lock: &mut LockRow) -> Result<(), Stop> {
+        match true_now(lock) {
+            Some(what) if lock.watchers > 0 => self.finish_watchers(lock, what),
+            _ => Ok(()),
+        }
     }
 
     /// Completes the watchers of `what` and of all that it implies (rule U1).

@@ -46,6 +46,8 @@ struct State {
 struct Waiting {
     wake: Wake,
     lock: i64,
+    /// The attempt of the waiter (rule L7).
+    attempt: u64,
     notified: bool,
 }
 
@@ -57,20 +59,32 @@ struct Interest {
 }
 
 impl Waits {
-    /// Enters a wait, or finds the one that is there. `due`: when something may expire there.
-    pub(crate) fn enter(&self, key: &WaitKey, lock: i64, due: Option<i64>) -> Wake {
+    /// Enters a wait, or finds the one that is there, and says which. `due`: when something may
+    /// expire there.
+    pub(crate) fn enter(
+        &self,
+        key: &WaitKey,
+        lock: i64,
+        attempt: u64,
+        due: Option<i64>,
+    ) -> (Wake, bool) {
         let mut state = self.lock();
         if let Some(known) = state.waiting.get_mut(key) {
             known.notified = false;
-            return known.wake.clone();
+            return (known.wake.clone(), false);
         }
         let wake = Wake::new();
-        let waiting = Waiting { wake: wake.clone(), lock, notified: false };
+        let waiting = Waiting { wake: wake.clone(), lock, attempt, notified: false };
         state.waiting.insert(key.clone(), waiting);
         let interest = state.locks.entry(lock).or_insert(Interest { waits: 0, due });
         interest.waits += 1;
         interest.due = [interest.due, due].into_iter().flatten().min();
-        wake
+        (wake, true)
+    }
+
+    /// The attempt of a waiter that is known here.
+    pub(crate) fn attempt(&self, key: &WaitKey) -> Option<u64> {
+        self.lock().waiting.get(key).map(|waiting| waiting.attempt)
     }
 
     /// Forgets a wait.

@@ -1,7 +1,7 @@
 //! Grants, queues or refuses (rules Q2, L7, N2).
 
 use leasehold_core::{
-    Acquire, Acquired, Binding, Generation, Grant, Place, Refusal, Share, StoreTime, Ttl,
+    Acquire, Acquired, Binding, Capacity, Generation, Grant, Place, Refusal, Share, StoreTime, Ttl,
 };
 use rusqlite::params;
 
@@ -32,7 +32,7 @@ impl Step for AcquireStep {
     fn run(&self, tx: &mut Tx<'_>) -> Result<Acquired, Stop> {
         let request = &self.request;
         let now = StoreTime(u64::try_from(tx.now).unwrap_or(0));
-        if request.not_after.is_some_and(|limit| now > limit) {
+        if request.not_after.is_some_and(|limit| limit <= now) {
             return Ok(Acquired::Refused(Refusal::Stale));
         }
         let mut lock = match tx.lock(&request.lock)? {
@@ -85,19 +85,40 @@ impl AcquireStep {
                 .as_grant(lock, grant.fence, expires)
                 .map(|grant| Some(Acquired::Granted(grant)));
         }
-        if lock.queued == 0 {
-            return Ok(None);
-        }
-        let known = tx.one(sql!("waiter_by_token"), params![lock.id, self.token], |row| {
+        let known = if lock.queued == 0 { None } else { tx.one(sql!("waiter_by_token"), params![lock.id, self.token], |row| {
             Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
-        })?;
+        })? };
         match known {
-            None => Ok(None),
+            None => self.find_rejected(tx, lock),
             Some((_, other)) if other != attempt => in_use,
             Some((seq, _)) => {
                 tx.execute(sql!("waiter_adopt"), params![lock.id, seq, id(tx.me)])?;
                 let ahead = tx.ahead_of(lock, seq)?;
                 self.place(tx, lock, ahead).map(Some)
+            }
+        }
+    }
+
+    /// The answer to a replay by a waiter that was rejected and not told yet: it will ask.
+    fn find_rejected(&self, tx: &mut Tx<'_>, lock: &LockRow) -> Result<Option<Acquired>, Stop> {
+        let key = WaitKey::waiter(&lock.key, &self.token);
+        let Some(attempt) = tx.waits.attempt(&key) else { return Ok(None) };
+        let known = tx.one(
+            sql!("notice_find"),
+            params![id(tx.me), lock.key, self.token],
+            |_| Ok(()),
+        )?;
+        match known {
+            None => Ok(None),
+            Some(()) if attempt != self.request.attempt.0 => {
+                Ok(Some(Acquired::Refused(Refusal::TokenInUse)))
+            }
+            Some(()) => {
+                let place = self.place(tx, lock, Some(0))?;
+                if let Acquired::Queued(place) = &place {
+                    place.wake.notify();
+                }
+                Ok(Some(place))
             }
         }
     }
@@ -178,9 +199,13 @@ impl AcquireStep {
         ahead: Option<u64>,
     ) -> Result<Acquired, Stop> {
         let key = WaitKey::waiter(&lock.key, &self.token);
-        let wake = tx.waits.enter(&key, lock.id, lock.next_expiry);
-        tx.effects.entered(key, lock.next_expiry);
-        let capacity = tx.as_grant(lock, lock.fence, None)?.capacity;
+        let attempt = self.request.attempt.0;
+        let (wake, is_new) = tx.waits.enter(&key, lock.id, attempt, lock.next_expiry);
+        if is_new {
+            tx.effects.entered(key, lock.next_expiry);
+        }
+        // A rejected waiter's lock may have no capacity any more; it learns of that when it asks.
+        let capacity = Capacity::new(lock.capacity).unwrap_or(self.request.capacity.initial());
         Ok(Acquired::Queued(Place {
             wake,
             obstacle: tx.obstacle(lock, ahead)?,

@@ -31,12 +31,13 @@ impl Step for CountsStep {
         let counts = match lock.registered() {
             None => None,
             Some(capacity) => {
-                let any = tx.one(sql!("grant_any"), [lock.id], |row| row.get::<_, u32>(4))?;
+                let any = tx.one(sql!("grant_any"), [lock.id], |row| row.get::<_, bool>(4))?;
                 Some(LockCounts {
                     capacity,
                     used: lock.used,
                     queued: lock.queued,
-                    whole: any == Some(capacity.get()),
+                    // One that holds the whole lock holds it alone.
+                    whole: any == Some(true),
                     generation: Generation(lock.generation),
                 })
             }

@@ -159,13 +159,12 @@ impl Step for RebindStep {
             // Its waiter is no longer found by its client, so it is told here.
             tx.leave_notice(owner, &lock.key, &token, notice::LOOK, "")?;
         }
-        // Whoever binds a claim has it in hand, which is all that a confirmation says.
-        let restarts = self.ttl.is_some() || grant.claimed;
-        let expires = if restarts { grant.full_ttl(tx.now) } else { grant.expires };
-        let owner = (!by_token).then(|| id(tx.me));
+        let expires = if self.ttl.is_some() { grant.full_ttl(tx.now) } else { grant.expires };
+        // A claim stays one, and somebody's, until it is confirmed.
+        let owner = (!by_token || grant.claimed).then(|| id(tx.me));
         tx.execute(
             sql!("grant_update"),
-            params![lock.id, token, owner, by_token, false, grant.ttl_ms, expires],
+            params![lock.id, token, owner, by_token, grant.claimed, grant.ttl_ms, expires],
         )?;
         lock.note_expiry(grant.weight, expires);
         tx.finish(&mut lock)?;

@@ -48,14 +48,18 @@ impl Step for WatchStep {
             if self.is_true(tx, &mut lock)? {
                 return Ok(Watched::Done);
             }
+            if !lock.is_in_use() {
+                // The capacity of a use that is over shall not come back with a watcher.
+                lock.capacity = 0;
+            }
             lock.watchers += 1;
             lock.dirty = true;
             tx.store(&mut lock)?;
             let what = self.code();
             tx.execute(sql!("watcher_insert"), params![lock.key, token, id(tx.me), what])?;
         }
-        let wake = tx.waits.enter(&key, lock.id, lock.next_expiry);
-        if known.is_none() {
+        let (wake, is_new) = tx.waits.enter(&key, lock.id, 0, lock.next_expiry);
+        if is_new {
             tx.effects.entered(key, lock.next_expiry);
         }
         Ok(Watched::Waiting(wake))
