@@ -18,8 +18,8 @@ use std::{
 
 use leasehold_core::{
     Acquire as Request, Acquired, AttemptId, Binding, Call, Confirmed, Error, ErrorKind, Fault,
-    Grant, InvalidArgument, LocalTime, LockId, Obstacle, Operation, Place, Refusal, Rejection,
-    Released, Result, Share, Sleep, Ticket, Token, defaults,
+    FaultKind, Grant, InvalidArgument, LocalTime, LockId, Obstacle, Operation, Place, Refusal,
+    Rejection, Released, Result, Share, Sleep, Ticket, Token, defaults,
 };
 
 use crate::{
@@ -191,9 +191,8 @@ impl Attempt {
                 }
                 State::Requested(call, timer) => {
                     let Poll::Ready(answer) = Pin::new(call).poll(cx) else {
-                        if let Some(kind) = self.gave_up_before_the_answer(cx) {
+                        if let Some(error) = self.gave_up_before_the_answer(cx) {
                             self.abandon();
-                            let error = self.error(kind, None);
                             return self.finish(Outcome::Failed(error));
                         }
                         return Poll::Pending;
@@ -452,18 +451,23 @@ impl Attempt {
         self.error(kind, None)
     }
 
-    /// Whether the caller gave up while the store has not answered. The timeout alone is no reason
-    /// as long as the answer may still say that the lock was free (rule W2).
-    fn gave_up_before_the_answer(&mut self, cx: &mut Context<'_>) -> Option<ErrorKind> {
+    /// Whether to give up while the store has not answered. The timeout alone is no reason as long
+    /// as the answer may still say that the lock was free (rule W2); a store that does not answer
+    /// at all is a failure of the store, never "busy" (rule W3).
+    fn gave_up_before_the_answer(&mut self, cx: &mut Context<'_>) -> Option<Error> {
         if let Poll::Ready(reason) = self.poll_cancel(cx) {
-            return Some(ErrorKind::Cancelled { reason });
+            return Some(self.error(ErrorKind::Cancelled { reason }, None));
         }
         let sent = self.sent.as_ref()?;
         let limit = sent.deadline?.max(sent.at.after(defaults::COMMAND_TIMEOUT));
         let State::Requested(_, timer) = &mut self.state else { return None };
         let clock = &self.entry.core.clock;
         let timer = timer.get_or_insert_with(|| Sleep::until(Arc::clone(clock), limit));
-        Pin::new(timer).poll(cx).is_ready().then_some(ErrorKind::Timeout)
+        if Pin::new(timer).poll(cx).is_pending() {
+            return None;
+        }
+        observe::refused(&self.entry.id, "backend");
+        Some(self.fault(Fault::new(FaultKind::Unavailable, "the store did not answer in time")))
     }
 
     fn gave_up(&mut self, cx: &mut Context<'_>) -> Poll<ErrorKind> {

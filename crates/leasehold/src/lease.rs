@@ -45,7 +45,7 @@ impl Lease {
         options: &Options,
     ) -> Self {
         let max_hold = options.rare.as_ref().and_then(|rare| rare.max_hold);
-        let renewed = options.ttl.filter(|_| options.renew);
+        let renewed = options.renewed_ttl();
         Self::of(Tracked::new(entry, token, grant, sent, options.ttl, max_hold), sent, renewed)
     }
 
@@ -231,6 +231,14 @@ impl Lease {
                 }
             })
             .await
+    }
+
+    /// The same for a thread: blocks until the store has answered.
+    ///
+    /// # Errors
+    /// As [`release`](Self::release).
+    pub fn release_blocking(&self) -> Result<bool> {
+        pollster::block_on(self.release())
     }
 
     /// Hands the grant over: binds it to its token in the store, starts its full TTL, and then gives

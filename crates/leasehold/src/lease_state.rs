@@ -42,8 +42,8 @@ pub(crate) struct Tracked {
     pub(crate) generation: Generation,
     /// From here on no renewal is sent.
     pub(crate) renew_until: LocalTime,
-    /// When the renewer looks at it next, and the number it goes by there; changed under the
-    /// renewer's lock only.
+    /// When the renewer looks at it next, or one of its words for "not in the list", and the number
+    /// it goes by there; changed under the renewer's lock only.
     pub(crate) due: AtomicU64,
     pub(crate) serial: AtomicU64,
     pub(crate) release: SharedOp<bool, Error>,
@@ -51,6 +51,8 @@ pub(crate) struct Tracked {
     pub(crate) losses: LazyWaits,
     granted: LocalTime,
     deadline: AtomicU64,
+    /// When the request was sent whose answer is the deadline.
+    answered: AtomicU64,
     /// The TTL in milliseconds; 0: none.
     ttl_ms: AtomicU32,
     doubtful: AtomicBool,
@@ -73,12 +75,13 @@ impl Tracked {
             fencing: grant.fencing,
             generation: grant.generation,
             renew_until: max_hold.map_or(LocalTime::MAX, |limit| sent.after(limit)),
-            due: AtomicU64::new(0),
+            due: AtomicU64::new(crate::renew::NEVER),
             serial: AtomicU64::new(0),
             release: SharedOp::default(),
             losses: LazyWaits::default(),
             granted: sent,
             deadline: AtomicU64::new(local_deadline(sent, grant.remaining).0),
+            answered: AtomicU64::new(sent.0),
             ttl_ms: AtomicU32::new(ttl.map_or(0, Ttl::as_millis)),
             doubtful: AtomicBool::new(false),
             ended: AtomicBool::new(false),
@@ -95,8 +98,13 @@ impl Tracked {
         LocalTime(self.deadline.load(Ordering::Acquire))
     }
 
-    /// The store gave the grant `left` more, in answer to a request sent at `sent`.
+    /// The store gave the grant `left` more, in answer to a request sent at `sent`. An answer that
+    /// was overtaken by that to a later request says nothing any more: a renewal that was on its
+    /// way must not undo an extension.
     pub(crate) fn set_deadline(&self, sent: LocalTime, left: Option<Duration>) {
+        if self.answered.fetch_max(sent.0, Ordering::AcqRel) > sent.0 {
+            return;
+        }
         self.deadline.store(local_deadline(sent, left).0, Ordering::Release);
         self.doubtful.store(false, Ordering::Release);
         self.losses.wake();

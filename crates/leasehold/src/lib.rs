@@ -14,6 +14,7 @@ mod lease_state;
 mod life_cycle;
 mod manager;
 mod named;
+mod one_process;
 mod options;
 mod renew;
 mod run;
@@ -44,6 +45,7 @@ pub use crate::{
     life_cycle::{LockInfo, LockSnapshot},
     manager::{LockManager, ManagerBuilder},
     named::{NamedMutex, NamedRwLock, NamedSemaphore},
+    one_process::{LeaseMutex, LeaseRwLock, LeaseSemaphore},
     options::{Acquire, CancelReason, TryAcquire},
     run::RunError,
     shutdown::Shutdown,

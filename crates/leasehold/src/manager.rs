@@ -3,8 +3,9 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    Backend, Capacity, CapacityClaim, Error, ErrorKind, HolderInfo, InvalidArgument, LockKind,
-    LockName, LockState, MemoryBackend, Namespace, Operation, Result, Ticket, Ttl, defaults,
+    Backend, Capacity, CapacityClaim, Error, ErrorKind, HolderInfo, InvalidArgument, LockId,
+    LockKind, LockName, LockState, MemoryBackend, Namespace, Operation, Result, Ticket, Ttl,
+    defaults,
 };
 
 use crate::{
@@ -86,8 +87,9 @@ impl LockManager {
         N: TryInto<LockName>,
         Error: From<N::Error>,
     {
-        let claim = CapacityClaim::Exactly(Capacity::new(permits)?);
         let name = name.try_into()?;
+        let capacity = Capacity::new(permits);
+        let claim = CapacityClaim::Exactly(self.checked(LockKind::Semaphore, &name, capacity)?);
         Ok(NamedSemaphore::new(Entry::open(&self.0, LockKind::Semaphore, name, claim)?))
     }
 
@@ -113,14 +115,15 @@ impl LockManager {
         N: TryInto<LockName>,
         Error: From<N::Error>,
     {
+        let name = name.try_into()?;
         let capacity = Capacity::new(max_readers).map_err(|_| {
             InvalidArgument::new(format!(
                 "max readers must be greater than 0 and at most {}, not {max_readers}",
                 defaults::PERMITS_MAX
             ))
-        })?;
-        let claim = CapacityClaim::Exactly(capacity);
-        Ok(NamedRwLock::new(Entry::open(&self.0, LockKind::RwLock, name.try_into()?, claim)?))
+        });
+        let claim = CapacityClaim::Exactly(self.checked(LockKind::RwLock, &name, capacity)?);
+        Ok(NamedRwLock::new(Entry::open(&self.0, LockKind::RwLock, name, claim)?))
     }
 
     /// The grant of a ticket, without asking the store (rule T9).
@@ -182,8 +185,23 @@ impl LockManager {
     }
 
     fn has(&self, kind: LockKind, name: &str) -> bool {
-        let live = self.0.live();
-        live.iter().any(|entry| entry.id.kind() == kind && entry.id.name().as_str() == name)
+        self.0.live().iter().any(|entry| {
+            let id = &entry.id;
+            id.kind() == kind && id.name().as_str() == name && *id.namespace() == self.0.namespace
+        })
+    }
+
+    /// An argument error names the lock (rule E2).
+    fn checked(
+        &self,
+        kind: LockKind,
+        name: &LockName,
+        capacity: Result<Capacity, InvalidArgument>,
+    ) -> Result<Capacity> {
+        capacity.map_err(|invalid| {
+            let lock = LockId::new(self.0.namespace.clone(), kind, name.clone());
+            Error::from(invalid).on(&lock)
+        })
     }
 
     /// The live locks of this manager, by kind and name. A lock lives while a handle, a lease, a

@@ -9,7 +9,7 @@ use std::{
 };
 
 use leasehold_core::{
-    Binding, HolderInfo, InvalidArgument, Obstacle, Result, Share, Token, Ttl, Weight,
+    Binding, HolderInfo, InvalidArgument, LockKind, Obstacle, Result, Share, Token, Ttl, Weight,
 };
 
 use crate::{
@@ -68,7 +68,9 @@ pub(crate) struct Options {
     pub(crate) share: Share,
     pub(crate) timeout: Option<Duration>,
     pub(crate) ttl: Option<Ttl>,
-    pub(crate) renew: bool,
+    /// Said by the caller: renew, and a TTL of its own.
+    renew: bool,
+    own_ttl: bool,
     pub(crate) binding: Binding,
     /// What few acquisitions say, kept out of the way of those that do not.
     pub(crate) rare: Option<Box<Rare>>,
@@ -90,7 +92,8 @@ impl Options {
             share,
             timeout,
             ttl: entry.core.ttl,
-            renew: true,
+            renew: false,
+            own_ttl: false,
             binding: Binding::Client,
             rare: None,
         }
@@ -105,20 +108,26 @@ impl Options {
         self.rare().invalid.get_or_insert(argument);
     }
 
+    /// The TTL that is renewed: the default one, or the caller's own when it says so (rule L2).
+    pub(crate) fn renewed_ttl(&self) -> Option<Ttl> {
+        self.ttl.filter(|_| self.renew || !self.own_ttl)
+    }
+
     fn set_ttl(&mut self, ttl: Option<Duration>) {
-        self.renew = false;
+        self.own_ttl = true;
         match ttl.map(Ttl::new).transpose() {
             Ok(ttl) => self.ttl = ttl,
             Err(invalid) => self.invalid(invalid),
         }
     }
 
-    fn set_weight(&mut self, permits: u32) {
+    fn set_weight(&mut self, entry: &Entry, permits: u32) {
         match Weight::new(permits) {
-            Ok(weight) if matches!(self.share, Share::Permits(_)) => {
-                self.share = Share::Permits(weight);
-            }
-            Ok(_) => self.invalid(InvalidArgument::new("a write has no weight of its own")),
+            // Q1: a read weighs 1 and a write weighs all.
+            Ok(_) if entry.id.kind() == LockKind::RwLock => self.invalid(InvalidArgument::new(
+                "a read or a write of a read-write lock has no weight of its own",
+            )),
+            Ok(weight) => self.share = Share::Permits(weight),
             Err(invalid) => self.invalid(invalid),
         }
     }
@@ -192,7 +201,7 @@ macro_rules! options {
 
             /// How many permits to take. Default: 1.
             pub fn weight(mut self, permits: u32) -> Self {
-                self.options.set_weight(permits);
+                self.options.set_weight(&self.entry, permits);
                 self
             }
 

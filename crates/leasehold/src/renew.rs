@@ -70,21 +70,24 @@ impl Renewer {
         self.look_in_time(state, lease.due.load(Ordering::Relaxed));
     }
 
-    /// The TTL of a tracked lease changed.
+    /// The TTL of a lease changed. One that is renewed goes on with the new one, also when a renewal
+    /// is on its way just now; without a TTL it rests until it is given one again.
     pub(crate) fn retime(&self, lease: &Arc<Tracked>, sent: LocalTime, ttl: Option<Ttl>) {
         let mut state = self.shared.lock();
-        if state.remove(lease).is_none() {
+        if lease.due.load(Ordering::Relaxed) == NEVER {
             return;
         }
+        let listed = state.remove(lease, RESTING);
         if let Some(ttl) = ttl {
             self.shared.schedule(&mut state, lease, sent.after(third(ttl.get())));
             self.look_in_time(state, lease.due.load(Ordering::Relaxed));
         }
+        drop(listed);
     }
 
     /// Renews a lease no more.
     pub(crate) fn forget(&self, lease: &Tracked) {
-        let gone = self.shared.lock().remove(lease);
+        let gone = self.shared.lock().remove(lease, NEVER);
         drop(gone);
     }
 
@@ -137,6 +140,7 @@ impl Shared {
     fn schedule(&self, state: &mut State, lease: &Arc<Tracked>, due: LocalTime) {
         // Past `max_hold` nothing is renewed: the lease runs out with its TTL.
         if due >= lease.renew_until {
+            lease.due.store(NEVER, Ordering::Relaxed);
             return;
         }
         lease.due.store(due.0, Ordering::Relaxed);
@@ -151,7 +155,11 @@ impl Shared {
             let until = now.after(ALONG);
             while batch.len() < BATCH_MAX {
                 match state.due.first_entry() {
-                    Some(entry) if entry.key().0 <= until => batch.push(entry.remove()),
+                    Some(entry) if entry.key().0 <= until => {
+                        let lease = entry.remove();
+                        lease.due.store(ON_ITS_WAY, Ordering::Relaxed);
+                        batch.push(lease);
+                    }
                     _ => break,
                 }
             }
@@ -163,19 +171,23 @@ impl Shared {
 
     fn put_back(&self, lease: &Arc<Tracked>, due: LocalTime) {
         let mut state = self.lock();
-        // Released or lost while the renewal was on its way: not again (no renewal after a release).
-        if lease.release.done().is_none() && lease.due.load(Ordering::Relaxed) != FORGOTTEN {
+        // Not when it was released, lost or extended while the renewal was on its way: no renewal
+        // after a release, and an extension has said when the next is due.
+        if lease.due.load(Ordering::Relaxed) == ON_ITS_WAY {
             self.schedule(&mut state, lease, due);
         }
     }
 }
 
-/// Stands for "when" in a lease that is not to be renewed any more.
-const FORGOTTEN: u64 = u64::MAX;
+/// Stand for "when" in a lease that is not in the list: never again (or never asked for), until it
+/// has a TTL again, until the renewal that is on its way is answered.
+pub(crate) const NEVER: u64 = u64::MAX;
+const RESTING: u64 = u64::MAX - 1;
+const ON_ITS_WAY: u64 = u64::MAX - 2;
 
 impl State {
-    fn remove(&mut self, lease: &Tracked) -> Option<Arc<Tracked>> {
-        let due = lease.due.swap(FORGOTTEN, Ordering::Relaxed);
+    fn remove(&mut self, lease: &Tracked, then: u64) -> Option<Arc<Tracked>> {
+        let due = lease.due.swap(then, Ordering::Relaxed);
         self.due.remove(&(LocalTime(due), lease.serial.load(Ordering::Relaxed)))
     }
 }

@@ -172,3 +172,116 @@ impl Probe<leasehold::Error> {
         Self::pending(async move { lease.lost().await })
     }
 }
+
+/// A store whose renewals are answered when the test says so.
+#[derive(Debug)]
+struct SlowRenewal {
+    store: MemoryBackend,
+    gate: leasehold_core::Wake,
+    asked: std::sync::atomic::AtomicU32,
+}
+
+mod slow {
+    use leasehold_core::*;
+
+    use super::{Arc, SlowRenewal};
+
+    macro_rules! pass {
+        ($($name:ident($($arg:ident: $type:ty),*) $(-> $out:ty)?;)*) => {
+            $(fn $name(&self, $($arg: $type),*) $(-> $out)? { Backend::$name(&self.0.store, $($arg),*) })*
+        };
+    }
+
+    #[derive(Clone, Debug)]
+    pub(super) struct Shared(pub(super) Arc<SlowRenewal>);
+
+    impl Backend for Shared {
+        pass! {
+            store() -> &'static str;
+            capabilities() -> Capabilities;
+            client() -> ClientId;
+            clock() -> &Arc<dyn Clock>;
+            store_time(local: LocalTime) -> StoreTime;
+            acquire(request: &Acquire) -> Call<Acquired>;
+            confirm(lock: &Arc<LockId>, token: &Token) -> Call<Confirmed>;
+            extend(lock: &Arc<LockId>, token: &Token, ttl: Option<Ttl>) -> Call<Extended>;
+            rebind(lock: &Arc<LockId>, token: &Token, to: Binding, ttl: Option<Ttl>) -> Call<Option<Grant>>;
+            release(lock: &Arc<LockId>, token: &Token) -> Call<Released>;
+            abandon(lock: &Arc<LockId>, token: &Token);
+            remaining(lock: &Arc<LockId>, token: &Token) -> Call<Remaining>;
+            watch(lock: &Arc<LockId>, generation: Option<Generation>, id: &Token, what: WatchFor) -> Call<Watched>;
+            unwatch(lock: &Arc<LockId>, id: &Token);
+            cancel_all(lock: &Arc<LockId>, reason: &str) -> Call<u64>;
+            destroy(lock: &Arc<LockId>, generation: Option<Generation>, reason: &str) -> Call<Destroyed>;
+            counts(lock: &Arc<LockId>) -> Call<Option<LockCounts>>;
+            inspect(lock: &Arc<LockId>) -> Call<Option<LockState>>;
+            survey(namespace: Option<&Namespace>) -> Call<Vec<LockState>>;
+            close() -> Call<()>;
+        }
+
+        fn renew(&self, leases: Vec<Renewal>) -> Call<Vec<Renewed>> {
+            let inner = Arc::clone(&self.0);
+            inner.asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            Call::pending(async move {
+                // The store has answered; the answer is on its way.
+                let answer = inner.store.renew(leases).await;
+                inner.gate.notified().await;
+                answer
+            })
+        }
+    }
+}
+
+#[test]
+fn an_extension_that_meets_a_renewal_ends_neither() {
+    // Field report 19: the renewal must not stop in silence.
+    let clock = ManualClock::new();
+    let store = MemoryStore::with_clock(Arc::new(clock.clone()));
+    let slow = Arc::new(SlowRenewal {
+        store: store.client(),
+        gate: leasehold_core::Wake::new(),
+        asked: std::sync::atomic::AtomicU32::new(0),
+    });
+    let asked = |times| slow.asked.load(std::sync::atomic::Ordering::SeqCst) == times;
+    let locks = LockManager::new(slow::Shared(Arc::clone(&slow)));
+    let lease = now(locks.mutex("orders").unwrap().lock()).unwrap();
+    clock.advance(Duration::from_secs(20));
+    eventually("the renewal is on its way", || asked(1));
+    clock.advance(ms(1));
+    assert!(now(lease.extend(Duration::from_secs(3))).unwrap());
+    slow.gate.notify();
+    // The late answer does not undo the extension: lost by the local clock 1 % before the end.
+    let mut renewed = 1;
+    for _ in 0..3 {
+        clock.advance(Duration::from_secs(1));
+        renewed += 1;
+        eventually("renewed with the extended TTL", || asked(renewed));
+        slow.gate.notify();
+        let full = Remaining::Left(Duration::from_secs(3));
+        eventually("answered", || now(lease.remaining()).unwrap() == full && lease.is_held());
+    }
+    // Without a TTL it rests, with one it goes on.
+    assert!(now(lease.extend(None)).unwrap());
+    clock.advance(Duration::from_secs(1000));
+    assert!(lease.is_held());
+    assert!(now(lease.extend(Duration::from_secs(3))).unwrap());
+    clock.advance(Duration::from_secs(1));
+    eventually("renewed again", || slow.asked.load(std::sync::atomic::Ordering::SeqCst) > renewed);
+}
+
+#[test]
+fn the_order_of_ttl_and_renew_does_not_matter() {
+    for renew_first in [true, false] {
+        let (locks, clock) = manual();
+        let orders = locks.mutex("orders").unwrap();
+        let asking = if renew_first {
+            orders.lock().renew().ttl(Duration::from_secs(6))
+        } else {
+            orders.lock().ttl(Duration::from_secs(6)).renew()
+        };
+        let lease = now(asking).unwrap();
+        clock.advance(Duration::from_secs(2));
+        let full = Remaining::Left(Duration::from_secs(6));
+        eventually("renewed", || now(lease.remaining()).unwrap() == full);
+    }
+}

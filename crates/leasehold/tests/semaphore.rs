@@ -307,6 +307,7 @@ fn sl14_bad_ttls_take_no_permit() {
 fn q5_bad_weights_and_capacities_are_refused_at_once() {
     let (locks, _) = manual();
     let exports = semaphore(&locks, 3);
+    assert!(now(locks.rw_lock("rw").unwrap().read().weight(2)).is_err());
     for weight in [0, 4, u32::MAX] {
         let error = now(exports.acquire().weight(weight)).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{error}");

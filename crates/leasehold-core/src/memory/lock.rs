@@ -280,7 +280,9 @@ impl Lock {
     fn leave(&mut self, token: &Token, step: &mut Step<'_>) -> Released {
         if let Some(key) = self.book.queued.get(token).copied() {
             let obstacle = self.obstacle(self.ahead_of(key), step);
-            self.take_out(key, step);
+            // Somebody else may have released it by its token; then it does not know yet.
+            let waiter = self.take_out(key, step);
+            step.wake(waiter.wake);
             return Released::Waiter(Some(obstacle));
         }
         self.rejections.take(token);

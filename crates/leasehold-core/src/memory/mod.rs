@@ -64,7 +64,13 @@ impl MemoryStore {
     /// An empty store on this clock, which decides every expiry (rule L1).
     #[must_use]
     pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
-        Self(store::Shared::new(clock))
+        Self(store::Shared::new(clock, store::SHARDS))
+    }
+
+    /// The same for few locks: it is small, and its locks meet at one mutex.
+    #[must_use]
+    pub fn small(clock: Arc<dyn Clock>) -> Self {
+        Self(store::Shared::new(clock, 1))
     }
 
     /// A new client of this store.

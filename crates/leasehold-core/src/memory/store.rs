@@ -14,7 +14,7 @@ use super::{
 use crate::{ClientId, Clock, Fault, FaultKind, LockId, LockState, Namespace, defaults};
 
 /// Locks of different names seldom meet at one mutex.
-const SHARDS: usize = 32;
+pub(super) const SHARDS: usize = 32;
 
 /// What all clients of a store share.
 #[derive(Debug)]
@@ -59,8 +59,8 @@ fn closed() -> Fault {
 }
 
 impl Shared {
-    pub(super) fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
-        let shards = (0..SHARDS).map(|_| Slot(Mutex::new(Shard::new()))).collect();
+    pub(super) fn new(clock: Arc<dyn Clock>, shards: usize) -> Arc<Self> {
+        let shards = (0..shards).map(|_| Slot(Mutex::new(Shard::new()))).collect();
         Arc::new(Self { timeline: Timeline::starting_now(clock), shards })
     }
 
@@ -220,7 +220,7 @@ impl Shared {
 
     fn shard(&self, id: &LockId) -> MutexGuard<'_, Shard> {
         // The map within the shard uses the lowest and the highest bits.
-        let index = (id.hash_value() >> 32) as usize % SHARDS;
+        let index = (id.hash_value() >> 32) as usize % self.shards.len();
         self.shards[index].lock()
     }
 
