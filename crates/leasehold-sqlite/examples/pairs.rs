@@ -86,7 +86,8 @@ async fn measure(what: &str, backend: &Arc<SqliteBackend>, locks: Vec<Arc<LockId
 /// Holds in one client and waits in the other, again and again: how long from the release to the
 /// confirmed grant.
 async fn hand_over(path: &std::path::Path) {
-    let backends = [SqliteBackend::open(path).expect("opens"), SqliteBackend::open(path).expect("opens")];
+    let backends =
+        [SqliteBackend::open(path).expect("opens"), SqliteBackend::open(path).expect("opens")];
     let (lock, info) = (lock("hand-over"), Arc::new(HolderInfo::here()));
     let mut gaps = Vec::new();
     for round in 0..500 {

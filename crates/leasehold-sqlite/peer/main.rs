@@ -63,10 +63,12 @@ fn run(words: &[&str]) -> Result<(), Fault> {
             let liveness = backend.liveness()?;
             fcntl_setfd(&liveness, FdFlags::empty()).expect("it is open");
             // The child has nothing of this process but the descriptor.
-            let child = Command::new("sleep").arg("600").spawn().expect("sleep is there");
+            let mut child = Command::new("sleep").arg("600").spawn().expect("sleep is there");
             println!("held {} child {}", grant.fencing, child.id());
             stay();
+            child.kill().and_then(|()| child.wait()).expect("it is ours");
         }
+        ("full-disk", []) => full_disk(&backend, store)?,
         ("sections", [name, count, log]) => sections(&backend, name, count, log)?,
         other => panic!("{other:?} is no command"),
     }
@@ -91,6 +93,30 @@ fn sections(backend: &SqliteBackend, name: &str, count: &str, log: &str) -> Resu
         std::fs::remove_file(&mark).expect("it is there");
         block_on(backend.release(&request.lock, &request.token))?;
     }
+    Ok(())
+}
+
+/// Fills the disk of the store until it refuses to grant, gives up what was held before, and makes
+/// room again.
+fn full_disk(backend: &SqliteBackend, store: &str) -> Result<(), Fault> {
+    let held = request("held", None);
+    acquire(backend, &held)?;
+    println!("held");
+    let ballast = std::path::Path::new(store).with_file_name("ballast");
+    let mut file = std::fs::File::create(&ballast).expect("there is room");
+    while std::io::Write::write_all(&mut file, &[0; 512]).is_ok() {}
+    // The log has room for some more; a new name takes the most.
+    let fault = (0..10_000)
+        .find_map(|n| acquire(backend, &request(&format!("fill {n}"), None)).err())
+        .expect("the disk is full");
+    println!("full {:?} {fault}", fault.kind());
+    backend.abandon(&held.lock, &held.token);
+    drop(file);
+    std::fs::remove_file(&ballast).expect("it is there");
+    while block_on(backend.counts(&held.lock))?.is_some() {
+        thread::yield_now();
+    }
+    println!("free");
     Ok(())
 }
 

@@ -92,7 +92,7 @@ impl Backend for SqliteBackend {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { proves_death: true, cross_process: true }
+        Capabilities { proves_death: true, cross_process: true, inline: false }
     }
 
     fn client(&self) -> ClientId {
@@ -222,5 +222,37 @@ impl fmt::Debug for SqliteBackend {
             .field("path", &self.client.path())
             .field("client", &self.client.id)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold_core::{FaultKind, LockKind, LockName};
+
+    use super::*;
+
+    /// A test cannot fork without unsafe code, so it makes the client believe that it was opened by
+    /// another process.
+    #[test]
+    fn in_a_fork_every_call_is_refused_and_nothing_is_touched() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut backend = SqliteBackend::open(directory.path().join("locks.db")).unwrap();
+        let client = Arc::get_mut(&mut backend.client).expect("its thread has not started");
+        client.pretend_forked();
+        let name = LockName::new("fork").unwrap();
+        let lock = Arc::new(LockId::new(Namespace::default(), LockKind::Mutex, name));
+        let fault = backend.counts(&lock).into_ready().unwrap().unwrap_err();
+        assert_eq!(fault.kind(), FaultKind::Unsupported);
+        assert!(fault.to_string().contains("fork"), "{fault}");
+        assert_eq!(backend.liveness().unwrap_err().kind(), FaultKind::Unsupported);
+        backend.abandon(&lock, &Token::random());
+        backend.close().into_ready().unwrap().unwrap();
+        let alive = backend.client.id;
+        drop(backend);
+        // The parent's client lives on: its lock is held still.
+        let side = directory.path().join("locks.db.d/clients").join(format!("{alive}.alive"));
+        let file = std::fs::File::open(side).unwrap();
+        let shared = rustix::fs::FlockOperation::NonBlockingLockShared;
+        assert!(rustix::fs::flock(&file, shared).is_err());
     }
 }

@@ -181,6 +181,11 @@ impl Client {
         std::process::id() == self.pid
     }
 
+    #[cfg(test)]
+    pub(crate) const fn pretend_forked(&mut self) {
+        self.pid = 0;
+    }
+
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
@@ -347,12 +352,7 @@ impl Client {
     }
 
     fn context(&self) -> Context<'_> {
-        Context {
-            me: self.id,
-            clock: &self.clock,
-            members: &self.members,
-            waits: &self.waits,
-        }
+        Context { me: self.id, clock: &self.clock, members: &self.members, waits: &self.waits }
     }
 
     fn lane(&self) -> MutexGuard<'_, Lane> {

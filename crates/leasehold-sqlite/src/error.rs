@@ -58,9 +58,11 @@ pub(crate) fn from_sqlite(error: rusqlite::Error) -> Fault {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             (FaultKind::Corrupt, "the store is damaged or is no store")
         }
-        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::AuthorizationForStatementDenied) => {
-            (FaultKind::Denied, "the store must not be written")
-        }
+        Some(
+            ErrorCode::ReadOnly
+            | ErrorCode::PermissionDenied
+            | ErrorCode::AuthorizationForStatementDenied,
+        ) => (FaultKind::Denied, "the store must not be written"),
         Some(ErrorCode::CannotOpen) => (FaultKind::Denied, "the store cannot be opened"),
         Some(ErrorCode::SystemIoFailure | ErrorCode::OutOfMemory) => {
             (FaultKind::Unavailable, "the store cannot be read or written")
@@ -86,9 +88,7 @@ pub(crate) fn from_io(error: impl Into<io::Error>, doing: &str, path: &Path) -> 
     let kind = match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => FaultKind::Denied,
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FaultKind::Full,
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-            FaultKind::Unsafe
-        }
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => FaultKind::Unsafe,
         _ => FaultKind::Unavailable,
     };
     Fault::new(kind, format!("cannot {doing} {}: {error}", path.display())).with_source(error)

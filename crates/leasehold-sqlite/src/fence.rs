@@ -86,8 +86,8 @@ impl Fence {
 
     fn read(&self) -> Result<u64, Fault> {
         let mut bytes = [0; LEN + 1];
-        let len = pread(&self.file, &mut bytes, 0)
-            .map_err(|error| from_io(error, "read", &self.path))?;
+        let len =
+            pread(&self.file, &mut bytes, 0).map_err(|error| from_io(error, "read", &self.path))?;
         if len == 0 {
             return Ok(0);
         }

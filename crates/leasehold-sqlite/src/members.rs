@@ -39,11 +39,8 @@ impl Members {
     /// is never taken for dead while it starts.
     pub(crate) fn enter(&self, id: ClientId) -> Result<OwnedFd, Fault> {
         let name = alive_name(id);
-        let flags = OFlags::RDWR
-            | OFlags::CREATE
-            | OFlags::EXCL
-            | OFlags::NOFOLLOW
-            | OFlags::CLOEXEC;
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fail = |error| from_io(error, "lock the client's file in", &self.path);
         let file = openat(&self.clients, &*name, flags, PRIVATE).map_err(fail)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(fail)?;

@@ -59,7 +59,17 @@ pub(crate) fn open(place: &Place) -> Result<Arc<Client>, Fault> {
     let pipe = entered.inspect_err(|_| members.remove(me))?;
     drop(held);
     let path = place.path.clone();
-    Ok(Arc::new(Client::new(Parts { id: me, clock, members, waits, pipe, alive, path, guard, desk })))
+    Ok(Arc::new(Client::new(Parts {
+        id: me,
+        clock,
+        members,
+        waits,
+        pipe,
+        alive,
+        path,
+        guard,
+        desk,
+    })))
 }
 
 /// Enters this client's row; its liveness lock is held.
@@ -107,8 +117,7 @@ fn bury_the_dead(desk: &mut Desk, context: Context<'_>) -> Result<(), Fault> {
 
 /// Runs a step while the guard is held and nobody else knows this client.
 fn run<S: Step>(desk: &mut Desk, context: Context<'_>, step: &S) -> Result<S::Answer, Fault> {
-    let (answer, effects) =
-        desk.transact(context, Mode::Thread, step).map_err(Stop::into_fault)?;
+    let (answer, effects) = desk.transact(context, Mode::Thread, step).map_err(Stop::into_fault)?;
     effects.deliver(context.waits, context.members);
     Ok(answer)
 }

@@ -46,8 +46,8 @@ impl Place {
         let (Some(parent), Some(name)) = (absolute.parent(), absolute.file_name()) else {
             return Err(unsafe_place(path, "names no file"));
         };
-        let parent =
-            fs::canonicalize(parent).map_err(|error| from_io(error, "open the directory", parent))?;
+        let parent = fs::canonicalize(parent)
+            .map_err(|error| from_io(error, "open the directory", parent))?;
         let fd = open(&parent, DIRECTORY, Mode::empty())
             .map_err(|error| from_io(error, "open the directory", &parent))?;
         let stat = fstat(&fd).map_err(|error| from_io(error, "look at", &parent))?;
@@ -123,11 +123,12 @@ impl Place {
     pub(crate) fn side_file(&self, name: &str) -> Result<OwnedFd, Fault> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let path = self.side_path.join(name);
-        let file = openat(&self.side, name, flags, Mode::from_raw_mode(0o600))
-            .map_err(|error| match error {
+        let file = openat(&self.side, name, flags, Mode::from_raw_mode(0o600)).map_err(
+            |error| match error {
                 Errno::LOOP => unsafe_place(&path, "is a symbolic link"),
                 other => from_io(other, "open", &path),
-            })?;
+            },
+        )?;
         let stat = fstat(&file).map_err(|error| from_io(error, "look at", &path))?;
         check_private(&stat, FileType::RegularFile, &path)?;
         Ok(file)
@@ -204,9 +205,7 @@ fn open_private(at: Option<&OwnedFd>, path: &Path, name: &[u8]) -> Result<OwnedF
     };
     let directory = opened.map_err(|error| match error {
         // Which of the two the kernel reports for a link depends on its version.
-        Errno::LOOP | Errno::NOTDIR => {
-            unsafe_place(path, "is a symbolic link or no directory")
-        }
+        Errno::LOOP | Errno::NOTDIR => unsafe_place(path, "is a symbolic link or no directory"),
         Errno::ACCESS => unsafe_place(path, "belongs to another user"),
         other => from_io(other, "open the directory", path),
     })?;

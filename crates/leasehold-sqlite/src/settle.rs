@@ -74,8 +74,7 @@ impl Tx<'_> {
         let silent_before = self.monotonic - LIVENESS_LIMIT_US;
         let mut after = i64::MIN;
         loop {
-            let window =
-                self.all(sql!("waiters_head"), [lock.id, after, WINDOW], HeadRow::read)?;
+            let window = self.all(sql!("waiters_head"), [lock.id, after, WINDOW], HeadRow::read)?;
             let Some(last) = window.last() else { return Ok(()) };
             after = last.seq;
             let (mut silent, mut granted) = (Vec::new(), Vec::new());
@@ -95,7 +94,7 @@ impl Tx<'_> {
                 self.claim(lock, head)?;
             }
             debug_assert_eq!(permits.used(), lock.used, "each grant took its weight");
-            if run.blocked.is_some() || window.len() < WINDOW as usize {
+            if run.blocked.is_some() || (window.len() as i64) < WINDOW {
                 return Ok(());
             }
         }

@@ -92,9 +92,8 @@ pub(crate) fn start(client: &Arc<Client>) -> Result<(), Fault> {
         return Ok(());
     }
     let shared = Arc::clone(client);
-    let started = std::thread::Builder::new()
-        .name("leasehold-sqlite".into())
-        .spawn(move || run(&shared));
+    let started =
+        std::thread::Builder::new().name("leasehold-sqlite".into()).spawn(move || run(&shared));
     started.map(drop).map_err(|error| {
         client.mailbox.began_not();
         Fault::new(FaultKind::Unavailable, "no thread can be started for the store")
@@ -128,10 +127,8 @@ fn run(client: &Arc<Client>) {
             break;
         }
         let next_look = looker.look_if_due(client, told_to_look);
-        let wake_at = [next_look, retry_at.map(|at| client.now() + until_us(at))]
-            .into_iter()
-            .flatten()
-            .min();
+        let wake_at =
+            [next_look, retry_at.map(|at| client.now() + until_us(at))].into_iter().flatten().min();
         told_to_look = false;
         if client.mailbox.fall_asleep(epoch, wake_at) {
             told_to_look = sleep(client, wake_at);

@@ -1,15 +1,16 @@
 //! One transaction: the database, the time, and what is to be done once it is committed.
 
-use leasehold_core::{ClientId, Grant, LockId};
-use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use std::{sync::Arc, time::Duration};
+
+use leasehold_core::{Capacity, ClientId, FencingToken, Generation, Grant, LocalTime, LockId, Ttl};
+use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
 use crate::{
     effects::Effects,
     error::Stop,
     fence::Fence,
     members::Members,
-    rows::{GrantRow, LockRow, Party, count, ttl_us},
+    rows::{GrantRow, LockRow, Party, count, damaged, ttl_us},
     waits::{WaitKey, Waits},
 };
 
@@ -119,7 +120,7 @@ impl Tx<'_> {
     pub(crate) fn new_lock(
         &self,
         name: &Arc<LockId>,
-        generation: Option<leasehold_core::Generation>,
+        generation: Option<Generation>,
     ) -> Result<LockRow, Stop> {
         let floor = self.one(sql!("floor_read"), [], |row| count(row, 0))?.unwrap_or(0);
         Ok(LockRow::new(name, floor, generation))
@@ -134,9 +135,19 @@ impl Tx<'_> {
             self.execute(
                 sql!("lock_insert"),
                 params![
-                    lock.key, name.namespace().as_str(), name.kind().as_str(), name.name().as_str(),
-                    lock.capacity, lock.used, queued, watchers, lock.seq, fence, generation,
-                    lock.next_expiry, self.now
+                    lock.key,
+                    name.namespace().as_str(),
+                    name.kind().as_str(),
+                    name.name().as_str(),
+                    lock.capacity,
+                    lock.used,
+                    queued,
+                    watchers,
+                    lock.seq,
+                    fence,
+                    generation,
+                    lock.next_expiry,
+                    self.now
                 ],
             )?;
             lock.id = self.conn.last_insert_rowid();
@@ -144,8 +155,16 @@ impl Tx<'_> {
             self.execute(
                 sql!("lock_update"),
                 params![
-                    lock.id, lock.capacity, lock.used, queued, watchers, lock.seq, fence,
-                    generation, lock.next_expiry, self.now
+                    lock.id,
+                    lock.capacity,
+                    lock.used,
+                    queued,
+                    watchers,
+                    lock.seq,
+                    fence,
+                    generation,
+                    lock.next_expiry,
+                    self.now
                 ],
             )?;
         }
@@ -182,12 +201,24 @@ impl Tx<'_> {
         self.execute(
             sql!("grant_insert"),
             params![
-                lock.id, party.token, party.attempt, client, party.by_token, claimed, party.weight,
-                party.whole, lock.fence.cast_signed(), party.ttl_ms, self.now, expires, party.host,
-                party.pid, party.label
+                lock.id,
+                party.token,
+                party.attempt,
+                client,
+                party.by_token,
+                claimed,
+                party.weight,
+                party.whole,
+                lock.fence.cast_signed(),
+                party.ttl_ms,
+                self.now,
+                expires,
+                party.host,
+                party.pid,
+                party.label
             ],
         )?;
-        self.as_grant(lock, lock.fence, expires)
+        self.as_grant(lock, lock.fence, expires, party.ttl_ms)
     }
 
     /// A grant as the contract shows it.
@@ -196,13 +227,16 @@ impl Tx<'_> {
         lock: &LockRow,
         fence: u64,
         expires: Option<i64>,
+        ttl_ms: Option<u32>,
     ) -> Result<Grant, Stop> {
-        let capacity = leasehold_core::Capacity::new(lock.capacity)
-            .map_err(|error| crate::rows::damaged(&error))?;
+        let capacity = Capacity::new(lock.capacity).map_err(|error| damaged(&error))?;
         Ok(Grant {
-            fencing: leasehold_core::FencingToken(fence),
+            fencing: FencingToken(fence),
             remaining: expires.map(|at| self.until(at)),
-            generation: leasehold_core::Generation(lock.generation),
+            ttl: ttl_ms.and_then(|ms| Ttl::new(Duration::from_millis(ms.into())).ok()),
+            // The store's clock is the machine's.
+            at: u64::try_from(self.now).ok().map(LocalTime),
+            generation: Generation(lock.generation),
             capacity,
         })
     }

@@ -166,10 +166,7 @@ fn retries_find_their_grant_and_their_place() {
     assert_eq!(refused(run(a.acquire(&late)).unwrap()), Refusal::Stale);
     let other = permits(&lock, 2, 1);
     let registered = leasehold_core::Capacity::ONE;
-    assert_eq!(
-        refused(run(b.acquire(&other)).unwrap()),
-        Refusal::ConfigMismatch { registered }
-    );
+    assert_eq!(refused(run(b.acquire(&other)).unwrap()), Refusal::ConfigMismatch { registered });
     let full = leasehold_core::Acquire { queue_limit: 1, ..request(&lock) };
     assert_eq!(refused(run(b.acquire(&full)).unwrap()), Refusal::QueueFull { limit: 1 });
     release(&a, &held);
@@ -210,8 +207,7 @@ fn destroy_ends_a_generation_everywhere_and_fences_go_on() {
     let wanted = request(&lock);
     let place = queued(&b, &wanted);
     let watcher = leasehold_core::Token::random();
-    let Watched::Waiting(wake) =
-        run(b.watch(&lock, None, &watcher, WatchFor::Destroyed)).unwrap()
+    let Watched::Waiting(wake) = run(b.watch(&lock, None, &watcher, WatchFor::Destroyed)).unwrap()
     else {
         panic!("it is not destroyed");
     };
@@ -220,22 +216,19 @@ fn destroy_ends_a_generation_everywhere_and_fences_go_on() {
     assert_eq!(run(a.destroy(&lock, old, "gone")).unwrap(), Destroyed::Now { next });
     assert_eq!(run(b.destroy(&lock, old, "gone")).unwrap(), Destroyed::Before);
     let reason = "gone".to_owned();
-    assert_eq!(
-        told(&b, &wanted, &place),
-        Confirmed::Rejected(Rejection::Destroyed { reason })
-    );
+    assert_eq!(told(&b, &wanted, &place), Confirmed::Rejected(Rejection::Destroyed { reason }));
     run(wake.notified());
-    assert!(matches!(run(b.watch(&lock, old, &watcher, WatchFor::Destroyed)).unwrap(), Watched::Done));
+    assert!(matches!(
+        run(b.watch(&lock, old, &watcher, WatchFor::Destroyed)).unwrap(),
+        Watched::Done
+    ));
     assert!(matches!(
         run(b.watch(&lock, old, &watcher, WatchFor::Destroyed)).unwrap(),
         Watched::Destroyed
     ));
     assert_eq!(release(&a, &held), Released::Unknown);
     let late = leasehold_core::Acquire { generation: old, ..try_request(&lock) };
-    assert!(matches!(
-        run(a.acquire(&late)).unwrap(),
-        Acquired::Refused(Refusal::Destroyed)
-    ));
+    assert!(matches!(run(a.acquire(&late)).unwrap(), Acquired::Refused(Refusal::Destroyed)));
     // Another capacity is fine now (rule N5), and the fences go on.
     let again = permits(&lock, 5, 1);
     let after = granted(&b, &again);

@@ -5,7 +5,7 @@ use leasehold_core::{
 };
 use rusqlite::params;
 
-use super::Step;
+use super::{Step, lifetime::needs_ttl};
 use crate::{
     error::Stop,
     rows::{LockRow, Party},
@@ -31,6 +31,9 @@ impl Step for AcquireStep {
 
     fn run(&self, tx: &mut Tx<'_>) -> Result<Acquired, Stop> {
         let request = &self.request;
+        if request.binding == Binding::Token && request.ttl.is_none() {
+            return Err(Stop::Fault(needs_ttl()));
+        }
         let now = StoreTime(u64::try_from(tx.now).unwrap_or(0));
         if request.not_after.is_some_and(|limit| limit <= now) {
             return Ok(Acquired::Refused(Refusal::Stale));
@@ -82,12 +85,16 @@ impl AcquireStep {
                 grant.expires
             };
             return tx
-                .as_grant(lock, grant.fence, expires)
+                .as_grant(lock, grant.fence, expires, grant.ttl_ms)
                 .map(|grant| Some(Acquired::Granted(grant)));
         }
-        let known = if lock.queued == 0 { None } else { tx.one(sql!("waiter_by_token"), params![lock.id, self.token], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
-        })? };
+        let known = if lock.queued == 0 {
+            None
+        } else {
+            tx.one(sql!("waiter_by_token"), params![lock.id, self.token], |row| {
+                Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+            })?
+        };
         match known {
             None => self.find_rejected(tx, lock),
             Some((_, other)) if other != attempt => in_use,
@@ -103,11 +110,8 @@ impl AcquireStep {
     fn find_rejected(&self, tx: &mut Tx<'_>, lock: &LockRow) -> Result<Option<Acquired>, Stop> {
         let key = WaitKey::waiter(&lock.key, &self.token);
         let Some(attempt) = tx.waits.attempt(&key) else { return Ok(None) };
-        let known = tx.one(
-            sql!("notice_find"),
-            params![id(tx.me), lock.key, self.token],
-            |_| Ok(()),
-        )?;
+        let known =
+            tx.one(sql!("notice_find"), params![id(tx.me), lock.key, self.token], |_| Ok(()))?;
         match known {
             None => Ok(None),
             Some(()) if attempt != self.request.attempt.0 => {
@@ -181,8 +185,19 @@ impl AcquireStep {
         tx.execute(
             sql!("waiter_insert"),
             params![
-                lock.id, lock.seq, party.token, party.attempt, party.client, party.by_token,
-                party.weight, party.whole, party.ttl_ms, tx.now, party.host, party.pid, party.label
+                lock.id,
+                lock.seq,
+                party.token,
+                party.attempt,
+                party.client,
+                party.by_token,
+                party.weight,
+                party.whole,
+                party.ttl_ms,
+                tx.now,
+                party.host,
+                party.pid,
+                party.label
             ],
         )?;
         tx.beat()?;
@@ -192,12 +207,7 @@ impl AcquireStep {
     }
 
     /// The answer to a waiter, which is known to this client's thread from here on.
-    fn place(
-        &self,
-        tx: &mut Tx<'_>,
-        lock: &LockRow,
-        ahead: Option<u64>,
-    ) -> Result<Acquired, Stop> {
+    fn place(&self, tx: &mut Tx<'_>, lock: &LockRow, ahead: Option<u64>) -> Result<Acquired, Stop> {
         let key = WaitKey::waiter(&lock.key, &self.token);
         let attempt = self.request.attempt.0;
         let (wake, is_new) = tx.waits.enter(&key, lock.id, attempt, lock.next_expiry);

@@ -37,7 +37,12 @@ impl Step for ConfirmStep {
                 let expires = tx.confirm_grant(&mut lock, &self.token, &grant)?;
                 tx.finish(&mut lock)?;
                 tx.effects.over(key);
-                return Ok(Confirmed::Granted(tx.as_grant(&lock, grant.fence, expires)?));
+                return Ok(Confirmed::Granted(tx.as_grant(
+                    &lock,
+                    grant.fence,
+                    expires,
+                    grant.ttl_ms,
+                )?));
             }
             let waits = lock.queued > 0
                 && tx
@@ -51,11 +56,10 @@ impl Step for ConfirmStep {
         }
         tx.effects.over(key);
         // Told once: the notice goes with the answer. One of the two may say "look again" only.
-        let told = tx.all(
-            sql!("notice_take"),
-            params![id(tx.me), self.lock.key(), self.token],
-            |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)),
-        )?;
+        let told =
+            tx.all(sql!("notice_take"), params![id(tx.me), self.lock.key(), self.token], |row| {
+                Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
+            })?;
         Ok(told
             .into_iter()
             .find_map(|(kind, reason)| match kind {

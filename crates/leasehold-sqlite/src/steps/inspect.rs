@@ -143,11 +143,8 @@ impl Found {
 
 impl Tx<'_> {
     fn state(&self, found: &Found) -> Result<LockState, Stop> {
-        let holders = self.all(sql!("grants_of_lock"), [found.id], |row| {
-            Ok(self.holder(row))
-        })?;
-        let waiters =
-            self.all(sql!("waiters_of_lock"), [found.id], |row| Ok(self.waiter(row)))?;
+        let holders = self.all(sql!("grants_of_lock"), [found.id], |row| Ok(self.holder(row)))?;
+        let waiters = self.all(sql!("waiters_of_lock"), [found.id], |row| Ok(self.waiter(row)))?;
         Ok(LockState {
             lock: found.lock.clone(),
             capacity: found.capacity,

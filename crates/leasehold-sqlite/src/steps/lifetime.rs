@@ -47,7 +47,12 @@ fn renew(tx: &mut Tx<'_>, lease: &Renewal) -> Result<Renewed, Stop> {
                 tx.execute(
                     sql!("grant_update"),
                     params![
-                        lock.id, token, grant.client, grant.by_token, grant.claimed, grant.ttl_ms,
+                        lock.id,
+                        token,
+                        grant.client,
+                        grant.by_token,
+                        grant.claimed,
+                        grant.ttl_ms,
                         expires
                     ],
                 )?;
@@ -84,7 +89,12 @@ impl Step for ExtendStep {
                 tx.execute(
                     sql!("grant_update"),
                     params![
-                        lock.id, token, grant.client, grant.by_token, grant.claimed, grant.ttl_ms,
+                        lock.id,
+                        token,
+                        grant.client,
+                        grant.by_token,
+                        grant.claimed,
+                        grant.ttl_ms,
                         expires
                     ],
                 )?;
@@ -109,11 +119,10 @@ impl Step for RemainingStep {
     const READS: bool = true;
 
     fn run(&self, tx: &mut Tx<'_>) -> Result<Remaining, Stop> {
-        let expires = tx.one(
-            sql!("grant_left"),
-            params![self.lock.key(), self.token.to_string()],
-            |row| row.get::<_, Option<i64>>(0),
-        )?;
+        let expires =
+            tx.one(sql!("grant_left"), params![self.lock.key(), self.token.to_string()], |row| {
+                row.get::<_, Option<i64>>(0)
+            })?;
         Ok(match expires {
             None => Remaining::Gone,
             Some(None) => Remaining::Never,
@@ -148,10 +157,7 @@ impl Step for RebindStep {
         }
         let by_token = self.binding == Binding::Token;
         if by_token && grant.ttl_ms.is_none() {
-            return Err(Stop::Fault(Fault::new(
-                FaultKind::Unsupported,
-                "a grant without a TTL cannot be bound to its token",
-            )));
+            return Err(Stop::Fault(needs_ttl()));
         }
         if let (true, Some(owner)) = (grant.claimed, grant.client)
             && owner != id(tx.me)
@@ -168,6 +174,11 @@ impl Step for RebindStep {
         )?;
         lock.note_expiry(grant.weight, expires);
         tx.finish(&mut lock)?;
-        Ok(Some(tx.as_grant(&lock, grant.fence, expires)?))
+        Ok(Some(tx.as_grant(&lock, grant.fence, expires, grant.ttl_ms)?))
     }
+}
+
+/// A grant that only its token can end must end by itself (rule T8).
+pub(super) fn needs_ttl() -> Fault {
+    Fault::new(FaultKind::Unsupported, "a grant that is bound to its token needs a TTL")
 }

@@ -66,9 +66,10 @@ impl Step for Look {
         for (lock, token) in tx.all(sql!("claims_of_client"), [me], |row| key(row, 0))? {
             seen.news.push(WaitKey::waiter(&lock, &token));
         }
-        let notices = tx.all(sql!("notices_after"), params![me, self.notice, NOTICES_MAX], |row| {
-            Ok((row.get::<_, i64>(0)?, key(row, 1)?))
-        })?;
+        let notices =
+            tx.all(sql!("notices_after"), params![me, self.notice, NOTICES_MAX], |row| {
+                Ok((row.get::<_, i64>(0)?, key(row, 1)?))
+            })?;
         seen.more = notices.len() as i64 == NOTICES_MAX;
         for (notice, (lock, token)) in notices {
             seen.notice = notice;
@@ -93,22 +94,17 @@ impl Step for Look {
 }
 
 impl Look {
-    fn look_at(
-        &self,
-        tx: &Tx<'_>,
-        lock: i64,
-        after: &str,
-        seen: &mut Seen,
-    ) -> Result<(), Stop> {
+    fn look_at(&self, tx: &Tx<'_>, lock: i64, after: &str, seen: &mut Seen) -> Result<(), Stop> {
         let glance = tx.one(sql!("lock_glance"), [lock], |row| {
             Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, Option<i64>>(1)?))
         })?;
         let Some((next_expiry, head)) = glance else { return Ok(()) };
         let mut next_after = String::new();
         if self.clients_after.is_none() {
-            let holders = tx.all(sql!("grant_clients"), params![lock, after, HOLDERS_MAX], |row| {
-                Ok((row.get::<_, String>(0)?, row.get::<_, Option<i64>>(1)?))
-            })?;
+            let holders =
+                tx.all(sql!("grant_clients"), params![lock, after, HOLDERS_MAX], |row| {
+                    Ok((row.get::<_, String>(0)?, row.get::<_, Option<i64>>(1)?))
+                })?;
             let full = holders.len() as i64 == HOLDERS_MAX;
             for (token, holder) in holders {
                 seen.others.extend(holder.filter(|holder| !tx.is_me(*holder)).map(client));

@@ -62,9 +62,10 @@ impl Tx<'_> {
 
     /// How many wait before a place, as long as counting is cheap (rule Q6).
     fn ahead_of(&self, lock: &LockRow, seq: i64) -> Result<Option<u64>, Stop> {
-        let counted = self.one(sql!("waiters_ahead"), params![lock.id, seq, COUNTED_MAX], |row| {
-            row.get::<_, i64>(0)
-        })?;
+        let counted =
+            self.one(sql!("waiters_ahead"), params![lock.id, seq, COUNTED_MAX], |row| {
+                row.get::<_, i64>(0)
+            })?;
         Ok(counted.filter(|ahead| *ahead < COUNTED_MAX).and_then(|ahead| u64::try_from(ahead).ok()))
     }
 }

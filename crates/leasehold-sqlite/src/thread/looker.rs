@@ -22,7 +22,8 @@ const CLIENTS_MAX: i64 = 256;
 const GRACE_US: i64 = 100_000;
 const HEARTBEAT_US: i64 = us(defaults::SQLITE_HEARTBEAT);
 /// In how many looks every lock is seen once: within a heartbeat.
-const LOOKS_PER_HEARTBEAT: usize = (HEARTBEAT_US / PROBE_US) as usize;
+const LOOKS_PER_HEARTBEAT: usize = 20;
+const _: () = assert!(LOOKS_PER_HEARTBEAT as i64 * PROBE_US == HEARTBEAT_US);
 
 /// Where the looks have come to.
 #[derive(Debug, Default)]

@@ -191,11 +191,8 @@ impl Peer {
     }
 
     fn start_as(mut command: Command) -> Self {
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the peer starts");
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the peer starts");
         let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
         let (sender, lines) = channel();
         std::thread::spawn(move || {
