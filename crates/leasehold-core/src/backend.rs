@@ -51,7 +51,8 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Grants, queues or refuses, in this order: `not_after` has passed → `Stale`; the token and
     /// attempt are known → the existing grant or place (a replay); the token is known with another
     /// attempt → `TokenInUse`; the generation is over → `Destroyed`; in use with another capacity →
-    /// `ConfigMismatch`; heavier than the capacity → `TooHeavy`; nobody is queued and it fits →
+    /// `ConfigMismatch`; heavier than the capacity → `TooHeavy`; bound to its token without a TTL
+    /// → a fault of kind `Unsupported` (rule T8), which may also come before the others; nobody is queued and it fits →
     /// `Granted` with its full TTL and the next fencing token; `wait` is false → `Busy`; the queue
     /// is full → `QueueFull`; else `Queued` at the tail.
     ///
@@ -150,4 +151,7 @@ pub struct Capabilities {
     pub proves_death: bool,
     /// Other processes can reach the store.
     pub cross_process: bool,
+    /// Every call is answered at once, in this process and by its clock: no request is late, and
+    /// every grant says [`at`](Grant::at) which time it was made.
+    pub inline: bool,
 }

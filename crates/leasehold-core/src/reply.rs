@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{Capacity, FencingToken, Generation, Obstacle, Wake};
+use crate::{Capacity, FencingToken, Generation, LocalTime, Obstacle, Ttl, Wake};
 
 /// The answer to an acquisition.
 #[derive(Debug)]
@@ -24,6 +24,11 @@ pub struct Grant {
     pub fencing: FencingToken,
     /// What is left of the TTL; `None`: no TTL.
     pub remaining: Option<Duration>,
+    /// The TTL that a renewal sets again; `None`: no TTL.
+    pub ttl: Option<Ttl>,
+    /// When the store said so, where the store's clock is this process's own; else the holder
+    /// counts from before it asked (rule L3).
+    pub at: Option<LocalTime>,
     /// The lock's generation.
     pub generation: Generation,
     /// The lock's capacity.

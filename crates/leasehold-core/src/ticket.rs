@@ -126,7 +126,8 @@ fn decode(text: &str) -> Option<String> {
             bytes.push(byte);
             continue;
         }
-        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        let digit =
+            |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
         bytes.push(digit(rest.next()?)? << 4 | digit(rest.next()?)?);
     }
     String::from_utf8(bytes).ok()
@@ -157,7 +158,14 @@ mod tests {
 
     #[test]
     fn what_is_no_ticket_is_refused_without_repeating_it() {
-        for bad in ["", "hunter2", "lh1/a/mutex/b", "lh2/a/mutex/b/c", "lh1/a/lock/b/c", "lh1/a/mutex/%zz/c"] {
+        for bad in [
+            "",
+            "hunter2",
+            "lh1/a/mutex/b",
+            "lh2/a/mutex/b/c",
+            "lh1/a/lock/b/c",
+            "lh1/a/mutex/%zz/c",
+        ] {
             let error = bad.parse::<Ticket>().unwrap_err().to_string();
             assert!(bad.is_empty() || !error.contains(bad), "{error}");
         }

@@ -91,6 +91,8 @@ impl Fault for TryBarges {
                 Acquired::Granted(Grant {
                     fencing: FencingToken(u64::MAX),
                     remaining: None,
+                    ttl: request.ttl,
+                    at: None,
                     generation: Generation::default(),
                     capacity: request.capacity.initial(),
                 })

@@ -63,7 +63,7 @@ impl Backend for MemoryBackend {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { proves_death: true, cross_process: false }
+        Capabilities { proves_death: true, cross_process: false, inline: true }
     }
 
     fn client(&self) -> ClientId {

@@ -78,6 +78,8 @@ impl Lock {
         Some(Grant {
             fencing: holder.fencing,
             remaining: holder.expiry.map(|expiry| expiry.since(step.now())),
+            ttl: holder.ttl,
+            at: Some(step.now()),
             generation: self.generation,
             capacity: self.registered.unwrap_or(Capacity::ONE),
         })

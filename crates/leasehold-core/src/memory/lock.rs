@@ -206,7 +206,14 @@ impl Lock {
             info: Arc::clone(&request.info),
         });
         let remaining = request.ttl.map(crate::Ttl::get);
-        Grant { fencing, remaining, generation: self.generation, capacity }
+        Grant {
+            fencing,
+            remaining,
+            ttl: request.ttl,
+            at: Some(now),
+            generation: self.generation,
+            capacity,
+        }
     }
 
     #[inline(never)]
