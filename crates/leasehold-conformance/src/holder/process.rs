@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use super::protocol::{Event, Happened, Order, Wish};
 
@@ -127,10 +127,18 @@ impl HolderProcess {
         self.child.wait().expect("the holder can be waited for");
     }
 
-    /// Stops it: SIGSTOP.
+    /// Stops it by SIGSTOP, and waits until all of its threads stand still; until then any of them
+    /// may go on.
+    ///
+    /// # Panics
+    /// When it has ended.
     #[track_caller]
     pub fn stop(&self) {
         self.signal(Signal::STOP);
+        let pid = Pid::from_child(&self.child);
+        let stopped = waitid(WaitId::Pid(pid), WaitIdOptions::STOPPED);
+        let stopped = stopped.expect("the holder can be waited for").is_some_and(|s| s.stopped());
+        assert!(stopped, "the holder has ended instead of stopping");
     }
 
     /// Lets it go on: SIGCONT.
