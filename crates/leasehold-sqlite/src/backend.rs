@@ -109,6 +109,10 @@ impl Backend for SqliteBackend {
     }
 
     fn acquire(&self, request: &Acquire) -> Call<Acquired> {
+        if request.binding == Binding::Token && request.ttl.is_none() {
+            let message = "a grant that is bound to its token needs a TTL";
+            return Call::ready(Err(Fault::new(leasehold_core::FaultKind::Unsupported, message)));
+        }
         self.client.call(AcquireStep::new(request))
     }
 

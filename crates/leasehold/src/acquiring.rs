@@ -153,9 +153,11 @@ struct Attempt {
 #[derive(Clone)]
 struct Sent {
     token: Token,
-    /// When the request, or the last confirmation, was sent: the lease is judged from here.
-    at: LocalTime,
-    first_at: LocalTime,
+    /// When the request, or the last confirmation, was sent: the lease is judged from here. `None`
+    /// while a store that answers inline has not made it wait: its grant says the time itself, and
+    /// the clock is not read before it is needed (rule W2).
+    at: Option<LocalTime>,
+    first_at: Option<LocalTime>,
     deadline: Option<LocalTime>,
 }
 
@@ -263,17 +265,17 @@ impl Attempt {
 
     fn send(&mut self) {
         let core = &self.entry.core;
-        let now = core.clock.now();
         let previous = self.sent.take();
-        let first_at = previous.as_ref().map_or(now, |sent| sent.first_at);
+        let at = (!core.inline).then(|| core.clock.now());
+        let first_at = previous.map_or(at, |sent| sent.first_at);
         let rare = self.options.rare.as_deref();
         let token = rare.and_then(|rare| rare.token.clone()).unwrap_or_else(Token::random);
         let timeout = self.options.timeout;
-        let deadline = timeout.map(|timeout| first_at.after(timeout));
+        let deadline = deadline(first_at, timeout);
         // A free lock is granted whatever the timeout (rule W2), so a short one does not make the
         // request stale on its way.
-        let not_after = deadline.map(|deadline| {
-            core.backend.store_time(deadline.max(now.after(defaults::COMMAND_TIMEOUT)))
+        let not_after = deadline.zip(at).map(|(deadline, at)| {
+            core.backend.store_time(deadline.max(at.after(defaults::COMMAND_TIMEOUT)))
         });
         let info = rare.and_then(|rare| rare.info.as_ref()).unwrap_or(&core.info);
         let call = core.backend.acquire(&Request {
@@ -290,7 +292,7 @@ impl Attempt {
             queue_limit: defaults::QUEUE_LIMIT,
             info: Arc::clone(info),
         });
-        self.sent = Some(Sent { token, at: now, first_at, deadline });
+        self.sent = Some(Sent { token, at, first_at, deadline });
         self.state = State::Requested(call, None);
     }
 
@@ -315,7 +317,11 @@ impl Attempt {
 
     fn queue(&mut self, place: Place) {
         self.entry.note(place.generation, place.capacity);
-        let sent = self.sent.as_ref().expect("a queued request was sent");
+        let sent = self.sent.as_mut().expect("a queued request was sent");
+        if sent.first_at.is_none() {
+            sent.first_at = Some(self.entry.core.clock.now());
+            sent.deadline = deadline(sent.first_at, self.options.timeout);
+        }
         observe::queued(&self.entry.id, &sent.token, &place.obstacle);
         if let Some(rare) = &mut self.options.rare
             && let Some(hook) = rare.on_queued.take()
@@ -340,7 +346,7 @@ impl Attempt {
         };
         let core = &self.entry.core;
         let sent = self.sent.as_mut().expect("a queued request was sent");
-        sent.at = core.clock.now();
+        sent.at = Some(core.clock.now());
         let call = core.backend.confirm(&self.entry.id, &sent.token);
         self.state = State::Confirming(call, queued);
     }
@@ -407,9 +413,11 @@ impl Attempt {
     fn held(&mut self, grant: Grant, after_wait: bool) -> Held {
         let sent = self.sent.take().expect("a granted request was sent");
         self.entry.note(grant.generation, grant.capacity);
-        let waited = after_wait.then(|| sent.at.since(sent.first_at));
+        // The store's own word is the more exact one, where it is by this clock.
+        let at = grant.at.or(sent.at).unwrap_or_else(|| self.entry.core.clock.now());
+        let waited = sent.first_at.filter(|_| after_wait).map(|first| at.since(first));
         observe::granted(&self.entry.id, &sent.token, grant.fencing.get(), waited);
-        Held { token: sent.token, grant, sent: sent.at }
+        Held { token: sent.token, grant, sent: at }
     }
 
     fn lease(&self, held: Held) -> Lease {
@@ -459,7 +467,7 @@ impl Attempt {
             return Some(self.error(ErrorKind::Cancelled { reason }, None));
         }
         let sent = self.sent.as_ref()?;
-        let limit = sent.deadline?.max(sent.at.after(defaults::COMMAND_TIMEOUT));
+        let limit = sent.deadline?.max(sent.at?.after(defaults::COMMAND_TIMEOUT));
         let State::Requested(_, timer) = &mut self.state else { return None };
         let clock = &self.entry.core.clock;
         let timer = timer.get_or_insert_with(|| Sleep::until(Arc::clone(clock), limit));
@@ -513,6 +521,10 @@ impl Attempt {
         self.state = State::Done;
         Poll::Ready(outcome)
     }
+}
+
+fn deadline(from: Option<LocalTime>, timeout: Option<Duration>) -> Option<LocalTime> {
+    from.zip(timeout).map(|(from, timeout)| from.after(timeout))
 }
 
 impl Drop for Attempt {

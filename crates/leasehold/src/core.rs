@@ -18,6 +18,8 @@ use crate::{entry::Entry, renew::Renewer, shared_op::SharedOp};
 pub(crate) struct Core {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) clock: Arc<dyn Clock>,
+    /// The store answers at once, by this clock.
+    pub(crate) inline: bool,
     pub(crate) namespace: Namespace,
     pub(crate) info: Arc<HolderInfo>,
     pub(crate) timeout: Option<Duration>,

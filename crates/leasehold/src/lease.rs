@@ -57,9 +57,9 @@ impl Lease {
         sent: LocalTime,
         renew: bool,
     ) -> Self {
-        // What is left is what a renewal can count on; the store keeps the TTL itself.
-        let ttl = grant.remaining.and_then(|left| Ttl::new(left).ok());
-        Self::of(Tracked::new(entry, token, grant, sent, ttl, None), sent, ttl.filter(|_| renew))
+        // The first renewal comes in time for what is left.
+        let left = grant.remaining.and_then(|left| Ttl::new(left).ok()).filter(|_| renew);
+        Self::of(Tracked::new(entry, token, grant, sent, grant.ttl, None), sent, left)
     }
 
     fn of(tracked: Tracked, sent: LocalTime, renewed: Option<Ttl>) -> Self {

@@ -42,10 +42,9 @@ pub(crate) struct Tracked {
     pub(crate) generation: Generation,
     /// From here on no renewal is sent.
     pub(crate) renew_until: LocalTime,
-    /// When the renewer looks at it next, or one of its words for "not in the list", and the number
-    /// it goes by there; changed under the renewer's lock only.
+    /// Where the renewer has it and when it is due; changed under the renewer's lock only.
+    pub(crate) place: AtomicU64,
     pub(crate) due: AtomicU64,
-    pub(crate) serial: AtomicU64,
     pub(crate) release: SharedOp<bool, Error>,
     /// Futures that wait for the loss of this lease.
     pub(crate) losses: LazyWaits,
@@ -57,6 +56,7 @@ pub(crate) struct Tracked {
     ttl_ms: AtomicU32,
     doubtful: AtomicBool,
     ended: AtomicBool,
+    is_lost: AtomicBool,
     lost: Mutex<Option<&'static str>>,
 }
 
@@ -75,8 +75,8 @@ impl Tracked {
             fencing: grant.fencing,
             generation: grant.generation,
             renew_until: max_hold.map_or(LocalTime::MAX, |limit| sent.after(limit)),
-            due: AtomicU64::new(crate::renew::NEVER),
-            serial: AtomicU64::new(0),
+            place: AtomicU64::new(crate::renew::NEVER),
+            due: AtomicU64::new(0),
             release: SharedOp::default(),
             losses: LazyWaits::default(),
             granted: sent,
@@ -85,6 +85,7 @@ impl Tracked {
             ttl_ms: AtomicU32::new(ttl.map_or(0, Ttl::as_millis)),
             doubtful: AtomicBool::new(false),
             ended: AtomicBool::new(false),
+            is_lost: AtomicBool::new(false),
             lost: Mutex::new(None),
         }
     }
@@ -135,9 +136,8 @@ impl Tracked {
 
     /// Why the lease is lost, if it is. The clock decides, at each look (rule T3).
     pub(crate) fn loss(&self) -> Option<&'static str> {
-        let known = *self.lost.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.is_some() {
-            return known;
+        if self.is_lost.load(Ordering::Acquire) {
+            return *self.lost.lock().unwrap_or_else(PoisonError::into_inner);
         }
         if self.core().life.ended() {
             return Some("the manager was shut down");
@@ -156,8 +156,7 @@ impl Tracked {
 
     /// Whether the lease is known to be lost, without a look at the clock.
     pub(crate) fn known_lost(&self) -> bool {
-        self.lost.lock().unwrap_or_else(PoisonError::into_inner).is_some()
-            || self.core().life.ended()
+        self.is_lost.load(Ordering::Acquire) || self.core().life.ended()
     }
 
     pub(crate) fn mark_lost(&self, why: &'static str) {
@@ -165,6 +164,7 @@ impl Tracked {
             let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
             let first = lost.is_none();
             lost.get_or_insert(why);
+            self.is_lost.store(true, Ordering::Release);
             first
         };
         if first {

@@ -366,6 +366,7 @@ impl ManagerBuilder {
         let clock = Arc::clone(backend.clock());
         LockManager(Arc::new_cyclic(|core| Core {
             renewer: Renewer::new(core.clone()),
+            inline: backend.capabilities().inline,
             backend,
             clock,
             namespace: self.namespace,

@@ -19,6 +19,7 @@ use std::{
 use leasehold_core::{
     Backend, Clock, Fault, FaultKind, LocalTime, Renewal, Renewed, Sleep, Ttl, Wake, defaults,
 };
+use slab::Slab;
 
 use crate::{
     core::Core,
@@ -48,6 +49,9 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
+    /// What was tracked since the thread looked last, in no order: most leases are released before
+    /// it looks again, and so never pay for their place in the order.
+    fresh: Slab<Arc<Tracked>>,
     due: BTreeMap<(LocalTime, u64), Arc<Tracked>>,
     serial: u64,
     thread_runs: bool,
@@ -64,23 +68,25 @@ impl Renewer {
     /// Renews a lease from now on, every third of `ttl` from `sent`.
     pub(crate) fn track(&self, lease: &Arc<Tracked>, sent: LocalTime, ttl: Ttl) {
         let mut state = self.shared.lock();
-        state.serial += 1;
-        lease.serial.store(state.serial, Ordering::Relaxed);
-        self.shared.schedule(&mut state, lease, sent.after(third(ttl.get())));
-        self.look_in_time(state, lease.due.load(Ordering::Relaxed));
+        let due = sent.after(third(ttl.get()));
+        if state.schedule(lease, due) {
+            self.look_in_time(state, due);
+        }
     }
 
     /// The TTL of a lease changed. One that is renewed goes on with the new one, also when a renewal
     /// is on its way just now; without a TTL it rests until it is given one again.
     pub(crate) fn retime(&self, lease: &Arc<Tracked>, sent: LocalTime, ttl: Option<Ttl>) {
         let mut state = self.shared.lock();
-        if lease.due.load(Ordering::Relaxed) == NEVER {
+        if lease.place.load(Ordering::Relaxed) == NEVER {
             return;
         }
         let listed = state.remove(lease, RESTING);
         if let Some(ttl) = ttl {
-            self.shared.schedule(&mut state, lease, sent.after(third(ttl.get())));
-            self.look_in_time(state, lease.due.load(Ordering::Relaxed));
+            let due = sent.after(third(ttl.get()));
+            if state.schedule(lease, due) {
+                self.look_in_time(state, due);
+            }
         }
         drop(listed);
     }
@@ -92,13 +98,13 @@ impl Renewer {
     }
 
     /// Sees to it that the thread runs and looks by `due`.
-    fn look_in_time(&self, mut state: MutexGuard<'_, State>, due: u64) {
+    fn look_in_time(&self, mut state: MutexGuard<'_, State>, due: LocalTime) {
         if !state.thread_runs {
             state.thread_runs = true;
             drop(state);
             self.start_thread();
-        } else if LocalTime(due) < state.promised {
-            state.promised = LocalTime(due);
+        } else if due < state.promised {
+            state.promised = due;
             drop(state);
             self.shared.wake.notify();
         }
@@ -128,7 +134,9 @@ impl Drop for Renewer {
 
 impl fmt::Debug for Renewer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Renewer").field("leases", &self.shared.lock().due.len()).finish()
+        let state = self.shared.lock();
+        let leases = state.due.len() + state.fresh.len();
+        f.debug_struct("Renewer").field("leases", &leases).finish()
     }
 }
 
@@ -137,19 +145,10 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn schedule(&self, state: &mut State, lease: &Arc<Tracked>, due: LocalTime) {
-        // Past `max_hold` nothing is renewed: the lease runs out with its TTL.
-        if due >= lease.renew_until {
-            lease.due.store(NEVER, Ordering::Relaxed);
-            return;
-        }
-        lease.due.store(due.0, Ordering::Relaxed);
-        state.due.insert((due, lease.serial.load(Ordering::Relaxed)), Arc::clone(lease));
-    }
-
     /// The leases that are due, at most a batch, and when to look next.
     fn take_due(&self, now: LocalTime) -> (Vec<Arc<Tracked>>, Option<LocalTime>, bool) {
         let mut state = self.lock();
+        state.put_in_order();
         let mut batch = Vec::new();
         if state.due.first_key_value().is_some_and(|((due, _), _)| *due <= now) {
             let until = now.after(ALONG);
@@ -157,7 +156,7 @@ impl Shared {
                 match state.due.first_entry() {
                     Some(entry) if entry.key().0 <= until => {
                         let lease = entry.remove();
-                        lease.due.store(ON_ITS_WAY, Ordering::Relaxed);
+                        lease.place.store(ON_ITS_WAY, Ordering::Relaxed);
                         batch.push(lease);
                     }
                     _ => break,
@@ -173,22 +172,51 @@ impl Shared {
         let mut state = self.lock();
         // Not when it was released, lost or extended while the renewal was on its way: no renewal
         // after a release, and an extension has said when the next is due.
-        if lease.due.load(Ordering::Relaxed) == ON_ITS_WAY {
-            self.schedule(&mut state, lease, due);
+        if lease.place.load(Ordering::Relaxed) == ON_ITS_WAY {
+            state.schedule(lease, due);
         }
     }
 }
 
-/// Stand for "when" in a lease that is not in the list: never again (or never asked for), until it
-/// has a TTL again, until the renewal that is on its way is answered.
+/// Places of a lease that is not in a list: never again (or never asked for), until it has a TTL
+/// again, until the renewal that is on its way is answered. Below them are serial numbers in the
+/// order, and, from `FRESH` on, slots among the fresh.
 pub(crate) const NEVER: u64 = u64::MAX;
 const RESTING: u64 = u64::MAX - 1;
 const ON_ITS_WAY: u64 = u64::MAX - 2;
+const FRESH: u64 = 1 << 63;
 
 impl State {
+    /// Adds a lease to the fresh ones, and says whether it did.
+    fn schedule(&mut self, lease: &Arc<Tracked>, due: LocalTime) -> bool {
+        // Past `max_hold` nothing is renewed: the lease runs out with its TTL.
+        if due >= lease.renew_until {
+            lease.place.store(NEVER, Ordering::Relaxed);
+            return false;
+        }
+        lease.due.store(due.0, Ordering::Relaxed);
+        let slot = self.fresh.insert(Arc::clone(lease));
+        lease.place.store(FRESH + slot as u64, Ordering::Relaxed);
+        true
+    }
+
+    fn put_in_order(&mut self) {
+        for lease in self.fresh.drain() {
+            self.serial += 1;
+            lease.place.store(self.serial, Ordering::Relaxed);
+            let due = LocalTime(lease.due.load(Ordering::Relaxed));
+            self.due.insert((due, self.serial), lease);
+        }
+    }
+
     fn remove(&mut self, lease: &Tracked, then: u64) -> Option<Arc<Tracked>> {
-        let due = lease.due.swap(then, Ordering::Relaxed);
-        self.due.remove(&(LocalTime(due), lease.serial.load(Ordering::Relaxed)))
+        match lease.place.swap(then, Ordering::Relaxed) {
+            NEVER | RESTING | ON_ITS_WAY => None,
+            slot if slot >= FRESH => {
+                self.fresh.try_remove(usize::try_from(slot - FRESH).unwrap_or(usize::MAX))
+            }
+            serial => self.due.remove(&(LocalTime(lease.due.load(Ordering::Relaxed)), serial)),
+        }
     }
 }
 

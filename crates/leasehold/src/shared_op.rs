@@ -92,18 +92,22 @@ impl<T: Clone, E: Clone> Driving<'_, T, E> {
             }
             Err(error) => state.failure = Some(error.clone()),
         }
+        wake_the_others(state);
+        std::mem::forget(self);
     }
 }
 
 impl<T: Clone, E: Clone> Drop for Driving<'_, T, E> {
     fn drop(&mut self) {
-        let waiting = {
-            let mut state = self.0.lock();
-            state.running = false;
-            std::mem::take(&mut state.waiting)
-        };
-        waiting.into_iter().for_each(Waker::wake);
+        wake_the_others(self.0.lock());
     }
+}
+
+fn wake_the_others<T, E>(mut state: MutexGuard<'_, State<T, E>>) {
+    state.running = false;
+    let waiting = std::mem::take(&mut state.waiting);
+    drop(state);
+    waiting.into_iter().for_each(Waker::wake);
 }
 
 #[cfg(test)]
