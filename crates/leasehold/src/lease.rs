@@ -97,6 +97,18 @@ impl Lease {
         self.tracked.release.done().is_none() && self.tracked.loss().is_none()
     }
 
+    /// For how long from now the grant is certain to be held if the store is not heard from again;
+    /// `None`: it has no TTL. Zero once it is lost. Renewals and extensions move it on; work that
+    /// takes time to stop is told to stop when this gets as short as that (rule L3).
+    #[must_use]
+    pub fn certain_for(&self) -> Option<Duration> {
+        if !self.is_held() {
+            return Some(Duration::ZERO);
+        }
+        let deadline = self.tracked.deadline();
+        (deadline != LocalTime::MAX).then(|| deadline.since(self.tracked.core().clock.now()))
+    }
+
     /// Held, lost, or not known because a renewal failed (rule L3).
     #[must_use]
     pub fn state(&self) -> LeaseState {

@@ -96,6 +96,22 @@ fn l3_the_local_deadline_comes_before_the_stores() {
 }
 
 #[test]
+fn l3_what_is_certain_gets_shorter_until_the_store_is_heard_from() {
+    let (locks, clock) = manual();
+    let orders = locks.mutex("orders").unwrap();
+    let lease = now(orders.lock().ttl(Duration::from_secs(10))).unwrap();
+    assert_eq!(lease.certain_for(), Some(ms(9_900)));
+    clock.advance(ms(900));
+    assert_eq!(lease.certain_for(), Some(ms(9_000)));
+    now(lease.extend(Duration::from_secs(1))).unwrap();
+    assert_eq!(lease.certain_for(), Some(ms(990)));
+    now(lease.extend(None)).unwrap();
+    assert_eq!(lease.certain_for(), None);
+    now(lease.release()).unwrap();
+    assert_eq!(lease.certain_for(), Some(Duration::ZERO));
+}
+
+#[test]
 fn l3_lost_completes_when_the_lock_is_destroyed() {
     let clock = ManualClock::new();
     let store = MemoryStore::with_clock(Arc::new(clock));
