@@ -22,13 +22,6 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_leasehold");
 /// A command that says when it is in and which group it leads, and ends when its stdin does.
 pub(crate) const SECTION: &str = "echo in $$; read line; echo out";
 
-/// Lets `$trapped` run for every signal in `$signals` and goes on until stdin ends. A shell whose
-/// `read` a signal interrupts would stop reading, so another process, which ignores them, reads.
-pub(crate) const HEAR: &str = "exec 3<&0; \
-    (trap '' $signals; exec cat <&3 >/dev/null) & reader=$!; \
-    for s in $signals; do eval \"trap \\\"$trapped\\\" $s\"; done; \
-    echo in $$; while kill -0 $reader 2>/dev/null; do wait $reader; done";
-
 /// A store in a private directory that vanishes with the test.
 pub(crate) struct Store {
     dir: tempfile::TempDir,
@@ -148,6 +141,19 @@ impl Section {
         let line = self.line().expect("the section begins");
         let pid = line.strip_prefix("in ").unwrap_or_else(|| panic!("a section, not {line:?}"));
         Pid::from_raw(pid.parse().expect("a number")).expect("a process id")
+    }
+
+    /// Sends a signal until the command says the line: a shell may hear one that comes just before
+    /// it waits only with the next.
+    pub(crate) fn signal_until(&self, signal: Signal, line: &str) {
+        eventually(line, || {
+            self.signal(signal);
+            match self.lines.recv_timeout(Duration::from_millis(200)) {
+                Ok(said) if said == line => true,
+                Err(RecvTimeoutError::Timeout) => false,
+                other => panic!("{other:?} instead of {line:?}"),
+            }
+        });
     }
 
     /// Whether the command has said something.

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::common::{HEAR, Store, eventually, lives};
+use crate::common::{Store, eventually, lives};
 use leasehold_core::{Backend, Destroyed, LockId, LockKind, LockName, Namespace};
 use leasehold_sqlite::SqliteBackend;
 use rustix::process::Signal;
@@ -62,12 +62,10 @@ fn who_ignores_term_is_killed_after_the_grace_with_the_whole_pipeline() {
 #[test]
 fn those_left_behind_by_a_polite_command_get_their_grace_and_end_too() {
     let store = Store::new();
-    let script = format!(
-        "exec 5<&0; (signals=TERM; trapped='echo late'; {hear}) <&5 & \
-         trap 'exit 0' TERM; echo in $$; read line",
-        hear = HEAR.replace("echo in $$", "sh -c 'echo in $PPID'")
-    );
-    let mut section = store.script(&["n", "--grace", "300ms"], &script);
+    let script = "exec 3<&0; \
+                  sh -c 'trap \"echo late\" TERM; echo in $$; read line; read line' <&3 & \
+                  trap 'exit 0' TERM; echo in $$; read line";
+    let mut section = store.script(&["n", "--grace", "300ms"], script);
     let pids = [section.is_in(), section.is_in()];
     destroy(&store, "n");
     assert_eq!(section.line().as_deref(), Some("late"));
@@ -80,18 +78,18 @@ fn those_left_behind_by_a_polite_command_get_their_grace_and_end_too() {
 #[test]
 fn a_lease_is_renewed_for_longer_than_its_ttl() {
     let store = Store::new();
-    let mut section = store.section(&["n", "--ttl", "300ms"]);
+    let mut section = store.section(&["n", "--ttl", "1s"]);
     section.is_in();
-    let refused = store.output(&["run", "n", "--wait", "1s", "--", "true"]);
+    let refused = store.output(&["run", "n", "--wait", "2500ms", "--", "true"]);
     assert_eq!(refused.status.code(), Some(75), "{refused:?}");
-    assert!(store.list()[0]["holders"][0]["ttl_left_ms"].as_u64() <= Some(300));
+    assert!(store.list()[0]["holders"][0]["ttl_left_ms"].as_u64() <= Some(1000));
     assert_eq!(section.finish(), Some(0));
 }
 
 #[test]
 fn a_run_that_was_stopped_past_its_ttl_kills_its_command_first_of_all() {
     let store = Store::new();
-    let mut stopped = store.script(&["n", "--ttl", "500ms"], "trap '' TERM; echo in $$; read line");
+    let mut stopped = store.script(&["n", "--ttl", "1s"], "trap '' TERM; echo in $$; read line");
     let command = stopped.is_in();
     stopped.signal(Signal::STOP);
     // It gets in because the TTL has run out.

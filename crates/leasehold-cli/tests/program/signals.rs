@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::common::{HEAR, PROGRAM, Section, Store, eventually, lives};
+use crate::common::{PROGRAM, Section, Store, eventually, lives};
 use rustix::process::{Pid, Signal};
 
 const ENDING: [Signal; 6] =
@@ -11,21 +11,14 @@ const ENDING: [Signal; 6] =
 #[test]
 fn each_is_passed_on() {
     let store = Store::new();
-    let script = format!(
-        "signals='INT TERM HUP QUIT USR1 USR2'; trapped='echo got $s'; \
-         trap 'echo got WINCH' WINCH; trap 'echo got CONT' CONT; {HEAR}; exit 5"
-    );
-    let mut section = store.script(&["n"], &script);
-    section.is_in();
-    for (signal, name) in ENDING
-        .into_iter()
-        .chain([Signal::WINCH, Signal::CONT])
-        .zip(["INT", "TERM", "HUP", "QUIT", "USR1", "USR2", "WINCH", "CONT"])
-    {
-        section.signal(signal);
-        assert_eq!(section.line(), Some(format!("got {name}")));
+    let names = ["INT", "TERM", "HUP", "QUIT", "USR1", "USR2", "WINCH", "CONT"];
+    for (signal, name) in ENDING.into_iter().chain([Signal::WINCH, Signal::CONT]).zip(names) {
+        let script = format!("trap 'echo got {name}; exit 5' {name}; echo in $$; read line");
+        let mut section = store.script(&["n"], &script);
+        section.is_in();
+        section.signal_until(signal, &format!("got {name}"));
+        assert_eq!(section.end().code(), Some(5), "the command's own decision is passed on");
     }
-    assert_eq!(section.finish(), Some(5), "the command's own decision is passed on");
 }
 
 #[test]
