@@ -24,6 +24,11 @@ mod shutdown;
 mod tokio_clock;
 mod watch;
 
+/// The programs of the recipes, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/recipes.md")]
+struct Recipes;
+
 pub use leasehold_core::{
     Backend, Capacity, Clock, Error, ErrorKind, Fault, FaultKind, FencingToken, HolderInfo,
     HolderState, InvalidArgument, LockCounts, LockId, LockKind, LockName, LockState, ManualClock,
