@@ -32,6 +32,8 @@ pub enum Needs {
     NoProcesses,
     /// Other processes reach the store and their death is proven.
     ProcessesAndProof,
+    /// Every call is answered at once, by the clock of this process.
+    Inline,
 }
 
 impl Needs {
@@ -45,6 +47,7 @@ impl Needs {
             Self::Processes => store.cross_process,
             Self::NoProcesses => !store.cross_process,
             Self::ProcessesAndProof => store.cross_process && store.proves_death,
+            Self::Inline => store.inline,
         }
     }
 
@@ -58,6 +61,7 @@ impl Needs {
             Self::Processes => "several processes",
             Self::NoProcesses => "one process only",
             Self::ProcessesAndProof => "several processes and proven death",
+            Self::Inline => "inline answers",
         }
     }
 }

@@ -2,13 +2,16 @@
 //!
 //! Times are counted in the store's steps, and a grant that must be alive has steps in reserve.
 
-use leasehold_core::{Confirmed, Extended, Released, Remaining, Renewed};
+use leasehold_core::{Acquired, Confirmed, Extended, Released, Remaining, Renewed, Ttl};
 
-use crate::{Bench, case::theme};
+use crate::{Bench, bench::Held, case::theme};
 
 theme! {
     Nothing, "T1, acceptance SL6, SL15", t1_without_a_ttl_nothing_runs_out;
     Nothing, "T2, T4, acceptance SL7", t4_remaining_tells_what_is_left;
+    Nothing, "T4, L2", t4_a_grant_says_the_ttl_of_its_renewals;
+    Nothing, "L3", l3_a_grant_that_says_when_says_it_by_the_clock_of_its_client;
+    Inline, "L3", l3_an_inline_store_answers_at_once_and_says_when;
     Nothing, "T3, acceptance SL8", t3_an_overdue_grant_is_gone;
     Nothing, "T3, acceptance SL9, NL2", t3_the_next_waiter_gets_it_without_a_call_by_anybody;
     Nothing, "T3, Q2", t3_an_expiry_lets_in_all_that_fit;
@@ -58,6 +61,52 @@ fn t4_remaining_tells_what_is_left(bench: &Bench) {
     assert!(matches!(held.remaining(), Remaining::Left(left) if Some(left) <= at_most));
     let ttl_left = a.inspect(&lock).holders[0].ttl_left;
     assert!(ttl_left.is_some() && ttl_left <= at_most);
+}
+
+fn t4_a_grant_says_the_ttl_of_its_renewals(bench: &Bench) {
+    let (a, lock) = (bench.client(), bench.mutex("says"));
+    let held = a.acquire(&lock).ttl(bench.steps(20)).held();
+    let said = |held: &Held| match held.confirm() {
+        Confirmed::Granted(grant) => grant.ttl.map(Ttl::get),
+        other => panic!("it is held, the store says {other:?}"),
+    };
+    assert_eq!(held.grant().ttl.map(Ttl::get), Some(bench.steps(20)));
+    assert_eq!(held.extend(Some(bench.steps(30))), Extended::Held);
+    assert_eq!(said(&held), Some(bench.steps(30)));
+    assert_eq!(held.extend(None), Extended::Held);
+    assert_eq!(said(&held), None);
+    let waiter = a.acquire(&lock).ttl(bench.steps(40)).queued();
+    held.release();
+    assert_eq!(waiter.granted().grant().ttl.map(Ttl::get), Some(bench.steps(40)), "not its claim");
+}
+
+fn l3_a_grant_that_says_when_says_it_by_the_clock_of_its_client(bench: &Bench) {
+    let (a, lock) = (bench.client(), bench.mutex("when"));
+    for _ in 0..3 {
+        bench.pass(1);
+        let before = a.backend().clock().now();
+        let held = a.acquire(&lock).held();
+        let after = a.backend().clock().now();
+        let at = held.grant().at;
+        assert!(at.is_none_or(|at| before <= at && at <= after), "{at:?} in {before:?}..{after:?}");
+        held.release();
+    }
+}
+
+fn l3_an_inline_store_answers_at_once_and_says_when(bench: &Bench) {
+    let (a, lock) = (bench.client(), bench.mutex("inline"));
+    let ask = a.acquire(&lock).ttl(bench.steps(20));
+    let Ok(Ok(Acquired::Granted(grant))) = a.backend().acquire(ask.request()).into_ready() else {
+        panic!("a free lock is granted at once");
+    };
+    assert!(grant.at.is_some());
+    let token = &ask.request().token;
+    let Ok(Ok(Confirmed::Granted(grant))) = a.backend().confirm(&lock.id, token).into_ready()
+    else {
+        panic!("a grant is confirmed at once");
+    };
+    assert!(grant.at.is_some());
+    assert!(a.backend().release(&lock.id, token).into_ready().is_ok());
 }
 
 fn t3_an_overdue_grant_is_gone(bench: &Bench) {

@@ -31,6 +31,7 @@ theme! {
     Nothing, "T8", t8_rebinding_starts_the_ttl;
     Nothing, "T8", t8_rebinding_without_a_ttl_leaves_the_expiry;
     Nothing, "T8", t8_a_token_needs_a_ttl;
+    Nothing, "T8", t8_a_token_bound_request_needs_a_ttl;
     Nothing, "T8", t8_what_is_gone_cannot_be_bound;
     Nothing, "T8", t8_a_grant_bound_to_its_token_still_expires;
     Nothing, "N6", n6_close_gives_back_what_is_bound_to_the_client;
@@ -280,6 +281,19 @@ fn t8_a_token_needs_a_ttl(bench: &Bench) {
     assert_eq!(held.extend(Some(bench.steps(95))), Extended::Held);
 }
 
+fn t8_a_token_bound_request_needs_a_ttl(bench: &Bench) {
+    let (a, lock) = (bench.client(), bench.mutex("needs"));
+    for in_use in [false, true] {
+        let held = in_use.then(|| a.acquire(&lock).held());
+        let ask = a.acquire(&lock).detached();
+        let fault = outcome(a.backend().acquire(ask.request())).expect_err("there is no TTL");
+        assert_eq!(fault.kind(), FaultKind::Unsupported);
+        assert_eq!(a.used_and_queued(&lock), (u32::from(in_use), 0), "nothing is held or queued");
+        held.iter().for_each(crate::bench::Held::release);
+    }
+    a.assert_empty();
+}
+
 fn t8_what_is_gone_cannot_be_bound(bench: &Bench) {
     let (a, lock) = (bench.client(), bench.mutex("gone"));
     let held = a.acquire(&lock).held();
@@ -362,5 +376,6 @@ fn n6_close_may_be_repeated(bench: &Bench) {
     let others = b.acquire(&lock).held();
     a.close();
     assert!(others.is_held());
-    assert_eq!(others.confirm(), Confirmed::Granted(others.grant()));
+    let Confirmed::Granted(grant) = others.confirm() else { panic!("it is held") };
+    assert_eq!(grant.fencing, others.fencing());
 }
