@@ -41,8 +41,8 @@ impl Repo {
         let mut files = Vec::new();
         for path in paths {
             let full = root().join(path);
-            // Tracked, but deleted and not yet committed.
-            if !full.is_file() {
+            // Tracked, but deleted and not yet committed; or a link to a file that counts itself.
+            if !full.is_file() || full.is_symlink() {
                 continue;
             }
             let text = String::from_utf8_lossy(&std::fs::read(full)?).into_owned();

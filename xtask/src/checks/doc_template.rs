@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use syn::{
-    Attribute, Expr, ImplItem, Item, ItemImpl, ItemTrait, Lit, Meta, ReturnType, Signature,
-    TraitItem, Type, Visibility,
+    Attribute, Expr, GenericArgument, ImplItem, Item, ItemImpl, ItemTrait, Lit, Meta,
+    PathArguments, ReturnType, Signature, TraitItem, Type, Visibility,
 };
 
 use crate::repo::{File, Finding, Repo};
@@ -118,7 +118,9 @@ fn check_trait(file: &File, block: &ItemTrait, out: &mut Vec<Finding>) {
 fn check_method(file: &File, owner: &str, sig: &Signature, attrs: &[Attribute]) -> Option<Finding> {
     let name = sig.ident.to_string();
     let gives_nothing = sig.asyncness.is_none() && matches!(sig.output, ReturnType::Default);
-    if !ACQUIRING.contains(&name.as_str()) || gives_nothing {
+    // `fn lock(&self) -> &LockId` tells of a lock and acquires nothing; no grant is a reference.
+    let tells = matches!(&sig.output, ReturnType::Type(_, shown) if is_shown(shown));
+    if !ACQUIRING.contains(&name.as_str()) || gives_nothing || tells {
         return None;
     }
     let docs: Vec<String> = attrs.iter().filter_map(doc_text).collect();
@@ -127,6 +129,20 @@ fn check_method(file: &File, owner: &str, sig: &Signature, attrs: &[Attribute]) 
     let missing: Vec<&str> = HEADINGS.into_iter().filter(|heading| !has(heading)).collect();
     let what = || format!("`{owner}::{name}` lacks {}", missing.join(", "));
     (!missing.is_empty()).then(|| file.finding(what()))
+}
+
+/// A reference, or an optional one.
+fn is_shown(shown: &Type) -> bool {
+    match shown {
+        Type::Reference(_) => true,
+        Type::Path(path) => path.path.segments.last().is_some_and(|last| match &last.arguments {
+            PathArguments::AngleBracketed(of) if last.ident == "Option" => {
+                of.args.iter().any(|of| matches!(of, GenericArgument::Type(Type::Reference(_))))
+            }
+            _ => false,
+        }),
+        _ => false,
+    }
 }
 
 fn doc_text(attribute: &Attribute) -> Option<String> {
@@ -165,7 +181,9 @@ mod tests {
     fn accepts_full_docs_and_leaves_the_inside_alone() {
         let methods = format!("impl Mutex {{\n{FULL}pub fn lock(&self) -> Lock {{ Lock }}\n}}\n");
         let inside = "pub(crate) struct Core;\nimpl Core { pub fn lock(&self) -> u8 { 0 } }\n\
-                      impl Mutex { pub(crate) fn read(&self) -> u8 { 0 } }\n\
+                      impl Mutex { pub(crate) fn read(&self) -> u8 { 0 }\n\
+                      pub fn write(&self) -> &u8 { &0 } pub fn acquire(&self) -> Option<&u8> \
+                      { None } }\n\
                       impl Locks for Mutex { fn try_read(&self) -> bool { true } }\n\
                       #[cfg(test)] mod tests { pub struct T; impl T { pub async fn lock() {} } }\n";
         let repo = Repo::of(&[
