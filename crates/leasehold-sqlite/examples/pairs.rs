@@ -1,5 +1,5 @@
 //! Measures acquisitions with their releases per second, of one task and of 64, and the hand-over
-//! between two clients: `cargo run --release -p leasehold-sqlite --example pairs`.
+//! between two clients: `cargo run --release -p leasehold-sqlite --example pairs [one|names|queue|hand-over]`.
 #![allow(clippy::print_stdout, reason = "a measurement is printed")]
 
 use std::{
@@ -59,6 +59,7 @@ async fn pair(backend: &SqliteBackend, lock: &Arc<LockId>, info: &Arc<HolderInfo
 
 async fn measure(what: &str, backend: &Arc<SqliteBackend>, locks: Vec<Arc<LockId>>) {
     let info = Arc::new(HolderInfo::here());
+    let many = locks.len() > 1;
     let start = Instant::now();
     let tasks: Vec<_> = locks
         .into_iter()
@@ -69,7 +70,9 @@ async fn measure(what: &str, backend: &Arc<SqliteBackend>, locks: Vec<Arc<LockId
                 while start.elapsed() < FOR {
                     pair(&backend, &lock, &info).await;
                     pairs += 1;
-                    tokio::task::yield_now().await;
+                    if many {
+                        tokio::task::yield_now().await;
+                    }
                 }
                 pairs
             })
@@ -125,10 +128,20 @@ fn main() {
         let start = Instant::now();
         drop(SqliteBackend::open(&path).expect("opens"));
         println!("opened in {:?}", start.elapsed());
-        measure("one task", &backend, vec![lock("one")]).await;
+        let only = std::env::args().nth(1);
+        let is_on = |what: &str| only.as_ref().is_none_or(|only| only == what);
         let names = |count: usize| (0..64).map(|n| lock(&format!("n{}", n % count))).collect();
-        measure("64 tasks, 64 names", &backend, names(64)).await;
-        measure("64 tasks, one name", &backend, names(1)).await;
-        hand_over(&path).await;
+        if is_on("one") {
+            measure("one task", &backend, vec![lock("one")]).await;
+        }
+        if is_on("names") {
+            measure("64 tasks, 64 names", &backend, names(64)).await;
+        }
+        if is_on("queue") {
+            measure("64 tasks, one name", &backend, names(1)).await;
+        }
+        if is_on("hand-over") {
+            hand_over(&path).await;
+        }
     });
 }

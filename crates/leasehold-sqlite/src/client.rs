@@ -94,19 +94,48 @@ impl Desk {
         Self { conn: Some(conn), fence, last_beat: i64::MIN / 2, sweeps: 0 }
     }
 
-    /// Runs a step in a transaction. Whoever writes has the guard. The effects are for the caller
-    /// to deliver once it has let go of every lock.
+    /// Runs a step in a transaction of its own. Whoever writes has the guard. The effects are for
+    /// the caller to deliver once it has let go of every lock.
     pub(crate) fn transact<S: Step>(
         &mut self,
         context: Context<'_>,
         mode: Mode,
         step: &S,
     ) -> Result<(S::Answer, Effects), Stop> {
-        let Some(conn) = &self.conn else { return Err(Stop::Fault(closed())) };
+        self.begin(mode)?;
+        let (answer, effects) = match self.run_step(context, mode, step) {
+            Ok(done) => done,
+            Err(stop) => {
+                self.roll_back();
+                return Err(stop);
+            }
+        };
+        if let Err(stop) = self.commit() {
+            effects.revert(context.waits);
+            self.roll_back();
+            return Err(stop);
+        }
+        self.note_beat(&effects);
+        Ok((answer, effects))
+    }
+
+    /// Begins a transaction.
+    pub(crate) fn begin(&mut self, mode: Mode) -> Result<(), Stop> {
         // A step that panicked has left its transaction behind.
-        roll_back(conn);
+        self.roll_back();
         let begin = if mode == Mode::Read { "BEGIN" } else { "BEGIN IMMEDIATE" };
-        conn.prepare_cached(begin)?.execute([])?;
+        self.conn()?.prepare_cached(begin)?.execute([])?;
+        Ok(())
+    }
+
+    /// Runs a step in the transaction that has begun. After an error the transaction is of no use.
+    pub(crate) fn run_step<S: Step>(
+        &mut self,
+        context: Context<'_>,
+        mode: Mode,
+        step: &S,
+    ) -> Result<(S::Answer, Effects), Stop> {
+        let Some(conn) = &self.conn else { return Err(Stop::Fault(closed())) };
         let mut tx = Tx {
             conn,
             fence: &mut self.fence,
@@ -122,30 +151,38 @@ impl Desk {
         };
         let answer = step.run(&mut tx);
         let effects = tx.effects;
-        let ended = answer.and_then(|answer| {
-            conn.prepare_cached("COMMIT")?.execute([])?;
-            Ok(answer)
-        });
-        match ended {
-            Ok(answer) => {
-                if let Some(beat) = effects.beat {
-                    self.last_beat = beat;
-                }
-                Ok((answer, effects))
-            }
+        match answer {
+            Ok(answer) => Ok((answer, effects)),
             Err(stop) => {
-                roll_back(conn);
                 effects.revert(context.waits);
                 Err(stop)
             }
         }
     }
-}
 
-fn roll_back(conn: &Connection) {
-    if !conn.is_autocommit() {
-        // Should it fail, the next transaction cannot begin and says why.
-        let _ = conn.execute_batch("ROLLBACK");
+    pub(crate) fn commit(&mut self) -> Result<(), Stop> {
+        self.conn()?.prepare_cached("COMMIT")?.execute([])?;
+        Ok(())
+    }
+
+    pub(crate) fn roll_back(&mut self) {
+        if let Some(conn) = &self.conn
+            && !conn.is_autocommit()
+        {
+            // Should it fail, the next transaction cannot begin and says why.
+            let _ = conn.execute_batch("ROLLBACK");
+        }
+    }
+
+    /// Notes a beat that was written and committed.
+    fn note_beat(&mut self, effects: &Effects) {
+        if let Some(beat) = effects.beat {
+            self.last_beat = beat;
+        }
+    }
+
+    fn conn(&self) -> Result<&Connection, Stop> {
+        self.conn.as_ref().ok_or_else(|| Stop::Fault(closed()))
     }
 }
 
@@ -261,6 +298,41 @@ impl Client {
                 stop => return Err(self.named(stop)),
             }
         }
+    }
+
+    /// Runs several pieces of work in one transaction, each as if in its own: it pays for the
+    /// guard, the commit and the pages they share once. `false`: none of it has happened.
+    pub(crate) fn run_together(
+        self: &Arc<Self>,
+        works: &mut [Box<dyn crate::thread::Work>],
+        deadline: Instant,
+    ) -> bool {
+        let mut lane = self.lane();
+        let Lane { guard, desk } = &mut *lane;
+        let Ok(held) = guard.hold_by(deadline) else { return false };
+        let mut effects = Vec::with_capacity(works.len());
+        let ran = desk.begin(Mode::Thread).and_then(|()| {
+            for work in works.iter_mut() {
+                effects.push(work.join(desk, self.context())?);
+            }
+            desk.commit()
+        });
+        if ran.is_err() {
+            desk.roll_back();
+            for effects in effects {
+                effects.revert(&self.waits);
+            }
+            return false;
+        }
+        for effects in &effects {
+            desk.note_beat(effects);
+        }
+        drop(held);
+        drop(lane);
+        for effects in effects {
+            self.deliver(effects);
+        }
+        true
     }
 
     /// Ends the client in good order (rule N6). Nothing has changed after a failure.

@@ -248,7 +248,8 @@ fn mark(conn: &Connection, pragma: &str) -> rusqlite::Result<i64> {
 
 fn create(conn: &Connection, floor: u64) -> rusqlite::Result<()> {
     conn.execute_batch(&format!(
-        "BEGIN IMMEDIATE;
+        "PRAGMA page_size = 1024;
+         BEGIN IMMEDIATE;
          {}
          INSERT INTO store (one, fence_floor) VALUES (1, {floor});
          PRAGMA application_id = {APPLICATION_ID};

@@ -80,6 +80,11 @@ impl LockRow {
         self.used > 0 || self.queued > 0 || self.watchers > 0
     }
 
+    /// Whether it may have several holders.
+    pub(crate) const fn is_shared(&self) -> bool {
+        self.capacity > 1
+    }
+
     /// The capacity in effect while the lock is in use.
     pub(crate) fn registered(&self) -> Option<Capacity> {
         if self.is_in_use() { Capacity::new(self.capacity).ok() } else { None }

@@ -44,7 +44,12 @@ impl Tx<'_> {
         if self.mode == Mode::Read {
             return Err(Stop::NeedsWrite);
         }
-        let over = self.all(sql!("grants_overdue"), [lock.id, self.now], |row| {
+        let (overdue, next_expiry) = if lock.is_shared() {
+            (sql!("grants_overdue"), sql!("grants_next_expiry"))
+        } else {
+            (sql!("grant_overdue"), sql!("grant_next_expiry"))
+        };
+        let over = self.all(overdue, [lock.id, self.now], |row| {
             Ok((row.get::<_, String>(0)?, row.get(1)?, row.get::<_, Option<i64>>(2)?, row.get(3)?))
         })?;
         for (token, weight, owner, claimed) in over {
@@ -57,7 +62,7 @@ impl Tx<'_> {
         lock.next_expiry = if lock.used == 0 {
             None
         } else {
-            self.one(sql!("grants_next_expiry"), [lock.id], |row| row.get(0))?.flatten()
+            self.one(next_expiry, [lock.id], |row| row.get(0))?.flatten()
         };
         lock.dirty = true;
         self.grant_on(lock)?;

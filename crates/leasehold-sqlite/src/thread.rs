@@ -20,9 +20,12 @@ use rustix::{
 
 use crate::{
     answer::Reply,
-    client::{Client, patience},
+    client::{Client, Context, Desk, patience},
+    effects::Effects,
+    error::Stop,
     members::LOOK,
     steps::Step,
+    tx::Mode,
 };
 
 pub(crate) use looker::PROBE_US;
@@ -38,6 +41,18 @@ pub(crate) trait Work: Send + std::fmt::Debug {
     /// Does it. `Some`: it has to be repeated later.
     fn run(self: Box<Self>, client: &Arc<Client>) -> Option<Box<dyn Work>>;
 
+    /// Whether it is short enough to share a transaction with others.
+    fn joins(&self) -> bool {
+        false
+    }
+
+    /// Does it within a transaction that others share, and keeps the answer for
+    /// [`joined`](Self::joined). Only for work that [`joins`](Self::joins).
+    fn join(&mut self, desk: &mut Desk, context: Context<'_>) -> Result<Effects, Stop>;
+
+    /// The shared transaction is committed: answers.
+    fn joined(self: Box<Self>) {}
+
     /// The client has ended before.
     fn too_late(self: Box<Self>) {}
 }
@@ -46,11 +61,13 @@ pub(crate) trait Work: Send + std::fmt::Debug {
 pub(crate) struct Task<S: Step> {
     step: S,
     reply: Option<Reply<S::Answer>>,
+    /// What it answers once the shared transaction is committed.
+    answer: Option<S::Answer>,
 }
 
 impl<S: Step> Task<S> {
     pub(crate) const fn new(step: S, reply: Option<Reply<S::Answer>>) -> Self {
-        Self { step, reply }
+        Self { step, reply, answer: None }
     }
 }
 
@@ -69,6 +86,22 @@ impl<S: Step> Work for Task<S> {
         }
         if again { Some(self) } else { None }
     }
+
+    fn joins(&self) -> bool {
+        S::INLINE
+    }
+
+    fn join(&mut self, desk: &mut Desk, context: Context<'_>) -> Result<Effects, Stop> {
+        let (answer, effects) = desk.run_step(context, Mode::Thread, &self.step)?;
+        self.answer = Some(answer);
+        Ok(effects)
+    }
+
+    fn joined(mut self: Box<Self>) {
+        if let (Some(reply), Some(answer)) = (self.reply.take(), self.answer.take()) {
+            reply.send(Ok(answer));
+        }
+    }
 }
 
 /// The end of the client, asked for by `close`.
@@ -79,6 +112,11 @@ impl Work for Close {
     fn run(self: Box<Self>, client: &Arc<Client>) -> Option<Box<dyn Work>> {
         self.0.send(client.end(patience()));
         None
+    }
+
+    fn join(&mut self, _: &mut Desk, _: Context<'_>) -> Result<Effects, Stop> {
+        // It does not join: run alone, it does what it has to.
+        Err(Stop::Heavy)
     }
 
     fn too_late(self: Box<Self>) {
@@ -108,11 +146,7 @@ fn run(client: &Arc<Client>) {
     let mut told_to_look = true;
     loop {
         let epoch = client.mailbox.epoch();
-        for _ in 0..MESSAGES_MAX {
-            let Some(work) = client.mailbox.pop() else { break };
-            retries.extend(work.run(client));
-            client.mailbox.done();
-        }
+        work_off(client, &mut retries);
         if client.is_closed() {
             break;
         }
@@ -136,6 +170,28 @@ fn run(client: &Arc<Client>) {
         }
     }
     client.mailbox.finish();
+}
+
+/// Works off what is in the mailbox, in its order; what can share a transaction does.
+fn work_off(client: &Arc<Client>, retries: &mut Vec<Box<dyn Work>>) {
+    let mut works = client.mailbox.take(MESSAGES_MAX);
+    let mut together = Vec::new();
+    while !works.is_empty() {
+        while works.front().is_some_and(|work| work.joins()) {
+            together.extend(works.pop_front());
+        }
+        let count = together.len();
+        if count > 1 && client.run_together(&mut together, patience()) {
+            together.drain(..).for_each(Work::joined);
+        } else {
+            retries.extend(together.drain(..).filter_map(|work| work.run(client)));
+        }
+        client.mailbox.done(count);
+        if let Some(alone) = works.pop_front() {
+            retries.extend(alone.run(client));
+            client.mailbox.done(1);
+        }
+    }
 }
 
 /// The last things before the client ends with its last handle (rule N6).

@@ -209,6 +209,7 @@ impl Tx<'_> {
                 claimed,
                 party.weight,
                 party.whole,
+                lock.is_shared(),
                 lock.fence.cast_signed(),
                 party.ttl_ms,
                 self.now,

@@ -62,7 +62,7 @@ impl Looker {
         if told || now >= self.next_at {
             client.mailbox.claim();
             self.look(client);
-            client.mailbox.done();
+            client.mailbox.done(1);
             self.next_at = now + PROBE_US;
         }
         self.tick_due(client);

@@ -108,17 +108,20 @@ impl Mailbox {
         self.epoch.load(SeqCst)
     }
 
-    pub(super) fn pop(&self) -> Option<Box<dyn Work>> {
-        self.lock().messages.pop_front()
+    /// Takes the oldest messages, no more than `limit`.
+    pub(super) fn take(&self, limit: usize) -> VecDeque<Box<dyn Work>> {
+        let messages = &mut self.lock().messages;
+        let count = messages.len().min(limit);
+        messages.drain(..count).collect()
     }
 
     pub(super) fn has_messages(&self) -> bool {
         !self.lock().messages.is_empty()
     }
 
-    /// A message was worked off.
-    pub(super) fn done(&self) {
-        self.busy.fetch_sub(1, SeqCst);
+    /// So many messages were worked off.
+    pub(super) fn done(&self, count: usize) {
+        self.busy.fetch_sub(count, SeqCst);
     }
 
     /// Callers are to leave the database to the thread until [`done`](Self::done).
@@ -154,7 +157,7 @@ impl Mailbox {
         };
         for work in messages {
             work.too_late();
-            self.done();
+            self.done(1);
         }
     }
 
