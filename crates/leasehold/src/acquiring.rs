@@ -102,6 +102,8 @@ impl Future for Detaching {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         self.0.poll(cx).map(|outcome| match outcome {
             Outcome::Held(Held { token, grant, .. }) => {
+                // What is bound to its token is nothing that a drain waits for.
+                self.0.entry.core.life.lease_ends();
                 let ticket = Ticket::new(LockId::clone(&self.0.entry.id), token);
                 Ok(Detached::new(ticket, grant.fencing))
             }
@@ -298,7 +300,7 @@ impl Attempt {
 
     fn requested(&mut self, answer: Result<Acquired, Fault>) -> Option<Outcome> {
         match answer {
-            Ok(Acquired::Granted(grant)) => Some(Outcome::Held(self.held(grant, false))),
+            Ok(Acquired::Granted(grant)) => Some(self.deliver(grant, false)),
             Ok(Acquired::Queued(place)) => {
                 self.queue(place);
                 None
@@ -356,7 +358,7 @@ impl Attempt {
             unreachable!("only a confirmation is answered");
         };
         match answer {
-            Ok(Confirmed::Granted(grant)) => Some(Outcome::Held(self.held(grant, true))),
+            Ok(Confirmed::Granted(grant)) => Some(self.deliver(grant, true)),
             Ok(Confirmed::Waiting) => {
                 self.state = State::Queued(queued);
                 None
@@ -410,14 +412,18 @@ impl Attempt {
         if timed_out { Outcome::Busy(error) } else { Outcome::Failed(error) }
     }
 
-    fn held(&mut self, grant: Grant, after_wait: bool) -> Held {
-        let sent = self.sent.take().expect("a granted request was sent");
+    fn deliver(&mut self, grant: Grant, after_wait: bool) -> Outcome {
         self.entry.note(grant.generation, grant.capacity);
+        if !self.entry.core.life.lease_begins() {
+            self.abandon();
+            return Outcome::Failed(self.error(ErrorKind::ShutDown, None));
+        }
+        let sent = self.sent.take().expect("a granted request was sent");
         // The store's own word is the more exact one, where it is by this clock.
         let at = grant.at.or(sent.at).unwrap_or_else(|| self.entry.core.clock.now());
         let waited = sent.first_at.filter(|_| after_wait).map(|first| at.since(first));
         observe::granted(&self.entry.id, &sent.token, grant.fencing.get(), waited);
-        Held { token: sent.token, grant, sent: at }
+        Outcome::Held(Held { token: sent.token, grant, sent: at })
     }
 
     fn lease(&self, held: Held) -> Lease {

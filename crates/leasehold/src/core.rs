@@ -49,7 +49,7 @@ pub(crate) struct Life {
 impl Life {
     /// No new acquisition is accepted.
     pub(crate) fn refuses(&self) -> bool {
-        self.refusing.load(Ordering::Acquire)
+        self.refusing.load(Ordering::SeqCst)
     }
 
     /// The leases of this manager are over.
@@ -58,7 +58,7 @@ impl Life {
     }
 
     pub(crate) fn refuse(&self) {
-        self.refusing.store(true, Ordering::Release);
+        self.refusing.store(true, Ordering::SeqCst);
     }
 
     pub(crate) fn end(&self) {
@@ -66,16 +66,25 @@ impl Life {
     }
 
     pub(crate) fn leases(&self) -> usize {
-        self.leases.load(Ordering::Acquire)
+        self.leases.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn lease_begins(&self) {
-        self.leases.fetch_add(1, Ordering::AcqRel);
+    /// Counts a grant that is about to be delivered; `false`: it came too late and must be given
+    /// back. A shutdown refuses first and counts then, this counts first and asks then: so a lease
+    /// is either waited for by a drain or not delivered.
+    #[must_use]
+    pub(crate) fn lease_begins(&self) -> bool {
+        self.leases.fetch_add(1, Ordering::SeqCst);
+        if self.refuses() {
+            self.lease_ends();
+            return false;
+        }
+        true
     }
 
     pub(crate) fn lease_ends(&self) {
         // Nobody looks at the count unless the manager is being shut down.
-        if self.leases.fetch_sub(1, Ordering::AcqRel) == 1 && self.refuses() {
+        if self.leases.fetch_sub(1, Ordering::SeqCst) == 1 && self.refuses() {
             self.returned.end_all(&ErrorKind::ShutDown);
         }
     }

@@ -207,6 +207,10 @@ impl Adopt {
         }
         let sent = core.clock.now();
         match core.backend.rebind(&lock, &token, Binding::Client, None).await {
+            Ok(Some(_)) if !core.life.lease_begins() => {
+                // Bound to this client now, it ends with the client.
+                Err(Error::new(ErrorKind::ShutDown, Operation::HandOver).on(&lock))
+            }
             Ok(Some(grant)) => {
                 let entry = Entry::adopt(&core, &lock, grant.capacity);
                 entry.note(grant.generation, grant.capacity);

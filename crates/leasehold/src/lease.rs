@@ -37,6 +37,7 @@ pub struct Lease {
 }
 
 impl Lease {
+    /// The grant was counted by [`Life::lease_begins`](crate::core::Life::lease_begins).
     pub(crate) fn new(
         entry: Arc<Entry>,
         token: Token,
@@ -49,7 +50,7 @@ impl Lease {
         Self::of(Tracked::new(entry, token, grant, sent, options.ttl, max_hold), sent, renewed)
     }
 
-    /// A grant that another client had, or that was bound to its token.
+    /// A grant that another client had, or that was bound to its token; counted like a new one.
     pub(crate) fn adopted(
         entry: Arc<Entry>,
         token: Token,
@@ -64,7 +65,6 @@ impl Lease {
 
     fn of(tracked: Tracked, sent: LocalTime, renewed: Option<Ttl>) -> Self {
         let tracked = Arc::new(tracked);
-        tracked.core().life.lease_begins();
         if let Some(ttl) = renewed {
             tracked.core().renewer.track(&tracked, sent, ttl);
         }
