@@ -10,13 +10,42 @@
 //! ```
 //!
 //! ```no_run
-//! # struct MyFixture;
-//! # impl leasehold_conformance::Fixture for MyFixture {
-//! #     fn name(&self) -> &'static str { "mine" }
-//! #     fn fresh(&self) -> Box<dyn leasehold_conformance::StoreUnderTest> { unimplemented!() }
-//! # }
+//! use std::{sync::Arc, time::Duration};
+//!
+//! use leasehold_conformance::{Fixture, StoreUnderTest};
+//! use leasehold_core::{Backend, ManualClock, MemoryStore};
+//!
+//! struct Memory;
+//!
+//! impl Fixture for Memory {
+//!     fn name(&self) -> &'static str {
+//!         "memory"
+//!     }
+//!     fn fresh(&self) -> Box<dyn StoreUnderTest> {
+//!         let clock = ManualClock::new();
+//!         Box::new(Fresh(MemoryStore::with_clock(Arc::new(clock.clone())), clock))
+//!     }
+//! }
+//!
+//! struct Fresh(MemoryStore, ManualClock);
+//!
+//! impl StoreUnderTest for Fresh {
+//!     fn client(&self) -> Arc<dyn Backend> {
+//!         Arc::new(self.0.client())
+//!     }
+//!     fn kill(&self, client: Arc<dyn Backend>) {
+//!         drop(client);
+//!     }
+//!     fn advance(&self, by: Duration) {
+//!         self.1.advance(by);
+//!     }
+//!     fn step(&self) -> Duration {
+//!         Duration::from_secs(1)
+//!     }
+//! }
+//!
 //! fn main() {
-//!     leasehold_conformance::main(&MyFixture);
+//!     leasehold_conformance::main(&Memory);
 //! }
 //! ```
 //!
