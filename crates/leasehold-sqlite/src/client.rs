@@ -31,6 +31,9 @@ use crate::{
     waits::Waits,
 };
 
+/// How often a caller looks whether another one has ended its step: for about 20 µs.
+const LANE_SPINS: u32 = 500;
+
 /// What the backend and the client's thread share.
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -301,15 +304,19 @@ impl Client {
     }
 
     /// Runs several pieces of work in one transaction, each as if in its own: it pays for the
-    /// guard, the commit and the pages they share once. `false`: none of it has happened.
+    /// guard, the commit and the pages they share once. `false`: none of it has happened, for a
+    /// reason that may be one of them; each is to be tried alone.
+    ///
+    /// # Errors
+    /// The guard is not to be had, which is true for all of them.
     pub(crate) fn run_together(
         self: &Arc<Self>,
         works: &mut [Box<dyn crate::thread::Work>],
         deadline: Instant,
-    ) -> bool {
+    ) -> Result<bool, Fault> {
         let mut lane = self.lane();
         let Lane { guard, desk } = &mut *lane;
-        let Ok(held) = guard.hold_by(deadline) else { return false };
+        let held = guard.hold_by(deadline)?;
         let mut effects = Vec::with_capacity(works.len());
         let ran = desk.begin(Mode::Thread).and_then(|()| {
             for work in works.iter_mut() {
@@ -322,7 +329,7 @@ impl Client {
             for effects in effects {
                 effects.revert(&self.waits);
             }
-            return false;
+            return Ok(false);
         }
         for effects in &effects {
             desk.note_beat(effects);
@@ -332,7 +339,7 @@ impl Client {
         for effects in effects {
             self.deliver(effects);
         }
-        true
+        Ok(true)
     }
 
     /// Ends the client in good order (rule N6). Nothing has changed after a failure.
@@ -349,13 +356,18 @@ impl Client {
             let _held = guard.hold_by(deadline);
             desk.conn = None;
         }
+        self.give_up();
+        self.members.remove(self.id);
+        self.alive.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Ok(())
+    }
+
+    /// Refuses every call from now on, and wakes who waits to be told so.
+    pub(crate) fn give_up(&self) {
         self.closed.store(true, Ordering::Release);
         for wake in self.waits.take_all() {
             wake.notify();
         }
-        self.members.remove(self.id);
-        self.alive.lock().unwrap_or_else(PoisonError::into_inner).take();
-        Ok(())
     }
 
     fn run_inline<S: Step>(self: &Arc<Self>, step: &S) -> Option<Result<S::Answer, Fault>> {
@@ -363,11 +375,7 @@ impl Client {
         if !S::INLINE || self.mailbox.is_busy() {
             return None;
         }
-        let mut lane = match self.lane.try_lock() {
-            Ok(lane) => lane,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
+        let mut lane = self.try_lane()?;
         let Lane { guard, desk } = &mut *lane;
         if S::READS {
             match desk.transact(self.context(), Mode::Read, step) {
@@ -429,6 +437,19 @@ impl Client {
 
     fn lane(&self) -> MutexGuard<'_, Lane> {
         self.lane.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The lane, if it is free now or within the time of one step. Going through the thread costs
+    /// more than that, and two switches.
+    fn try_lane(&self) -> Option<MutexGuard<'_, Lane>> {
+        for _ in 0..LANE_SPINS {
+            match self.lane.try_lock() {
+                Ok(lane) => return Some(lane),
+                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
+            }
+        }
+        None
     }
 
     /// A fault that names the store.

@@ -53,6 +53,11 @@ pub(crate) trait Work: Send + std::fmt::Debug {
     /// The shared transaction is committed: answers.
     fn joined(self: Box<Self>) {}
 
+    /// It cannot be done now. `Some`: it has to be repeated later.
+    fn failed(self: Box<Self>, _: &Fault) -> Option<Box<dyn Work>> {
+        None
+    }
+
     /// The client has ended before.
     fn too_late(self: Box<Self>) {}
 }
@@ -102,6 +107,13 @@ impl<S: Step> Work for Task<S> {
             reply.send(Ok(answer));
         }
     }
+
+    fn failed(mut self: Box<Self>, fault: &Fault) -> Option<Box<dyn Work>> {
+        if let Some(reply) = self.reply.take() {
+            reply.send(Err(Fault::new(fault.kind(), fault.to_string())));
+        }
+        if S::MUST && fault.is_retryable() { Some(self) } else { None }
+    }
 }
 
 /// The end of the client, asked for by `close`.
@@ -139,7 +151,20 @@ pub(crate) fn start(client: &Arc<Client>) -> Result<(), Fault> {
     })
 }
 
+/// Answers everybody when the thread ends, also when it ends by a panic.
+struct Ending<'a>(&'a Client);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.give_up();
+        }
+        self.0.mailbox.finish();
+    }
+}
+
 fn run(client: &Arc<Client>) {
+    let _ending = Ending(client);
     let mut looker = looker::Looker::default();
     let mut retries: Vec<Box<dyn Work>> = Vec::new();
     let mut retry_at = None;
@@ -153,7 +178,7 @@ fn run(client: &Arc<Client>) {
         if retries.is_empty() {
             retry_at = None;
         } else if *retry_at.get_or_insert_with(|| Instant::now() + RETRY_PAUSE) <= Instant::now() {
-            retries = retries.into_iter().filter_map(|work| work.run(client)).collect();
+            retry(client, &mut retries);
             retry_at = Some(Instant::now() + RETRY_PAUSE);
         }
         if client.mailbox.is_to_quit() && !client.mailbox.has_messages() {
@@ -169,7 +194,6 @@ fn run(client: &Arc<Client>) {
             client.mailbox.wake_up();
         }
     }
-    client.mailbox.finish();
 }
 
 /// Works off what is in the mailbox, in its order; what can share a transaction does.
@@ -181,17 +205,42 @@ fn work_off(client: &Arc<Client>, retries: &mut Vec<Box<dyn Work>>) {
             together.extend(works.pop_front());
         }
         let count = together.len();
-        if count > 1 && client.run_together(&mut together, patience()) {
-            together.drain(..).for_each(Work::joined);
-        } else {
-            retries.extend(together.drain(..).filter_map(|work| work.run(client)));
+        let ran =
+            if count > 1 { client.run_together(&mut together, patience()) } else { Ok(false) };
+        match ran {
+            Ok(true) => {
+                // Before the answers, which bring the next calls: those may run inline.
+                client.mailbox.done(count);
+                together.drain(..).for_each(Work::joined);
+            }
+            Ok(false) => {
+                for work in together.drain(..) {
+                    retries.extend(work.run(client));
+                    client.mailbox.done(1);
+                }
+            }
+            Err(fault) => {
+                retries.extend(together.drain(..).filter_map(|work| work.failed(&fault)));
+                client.mailbox.done(count);
+            }
         }
-        client.mailbox.done(count);
         if let Some(alone) = works.pop_front() {
             retries.extend(alone.run(client));
             client.mailbox.done(1);
         }
     }
+}
+
+/// Repeats what failed, until something fails again: it stands in the way of the rest too.
+fn retry(client: &Arc<Client>, works: &mut Vec<Box<dyn Work>>) {
+    let mut rest = std::mem::take(works).into_iter();
+    for work in rest.by_ref() {
+        if let Some(again) = work.run(client) {
+            works.push(again);
+            break;
+        }
+    }
+    works.extend(rest);
 }
 
 /// The last things before the client ends with its last handle (rule N6).

@@ -1,11 +1,15 @@
 //! Looks at the store for this client's waiters and watchers.
 
-use std::{collections::HashMap, sync::Arc, time::Instant};
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use leasehold_core::defaults;
 
 use crate::{
-    client::{Client, patience},
+    client::Client,
     error::Stop,
     steps::{Bury, Look, Seen, Step, TickStep},
     tx::{Tx, us},
@@ -80,7 +84,7 @@ impl Looker {
             }
         }
         let now = client.now();
-        if now >= self.beat_at && client.run_patiently(&Beat, patience()).is_ok() {
+        if now >= self.beat_at && client.run_patiently(&Beat, soon()).is_ok() {
             self.beat_at = now + HEARTBEAT_US;
         }
     }
@@ -127,7 +131,7 @@ impl Looker {
         for other in &seen.others {
             if client.members.is_dead(*other) {
                 // Should it fail, the next look finds it dead again.
-                let _ = client.run_patiently(&Bury(*other), patience());
+                let _ = client.run_patiently(&Bury(*other), soon());
             }
         }
     }
@@ -136,11 +140,19 @@ impl Looker {
     fn tick_due(&mut self, client: &Arc<Client>) {
         let now = client.now();
         for lock in client.waits.due(now) {
-            let next = match client.run_patiently(&TickStep { lock }, patience()) {
-                Ok(next) => next,
-                Err(_) => Some(client.now() + PROBE_US),
-            };
-            client.waits.set_due(lock, next);
+            match client.run_patiently(&TickStep { lock }, soon()) {
+                Ok(next) => client.waits.set_due(lock, next),
+                // Whatever is in the way is in the way of the others too, and messages wait.
+                Err(_) => {
+                    client.waits.set_due(lock, Some(client.now() + PROBE_US));
+                    return;
+                }
+            }
         }
     }
+}
+
+/// How long the thread waits for the guard for what it does again anyway: there may be messages.
+fn soon() -> Instant {
+    Instant::now() + Duration::from_millis(100)
 }
