@@ -1,4 +1,4 @@
-//! The commands that people and CI share: `cargo xtask verify`, `test` and `bench`.
+//! The commands that people and CI share: `cargo xtask verify`, `test`, `soak` and `bench`.
 //!
 //! One file per command; `checks/` holds what `verify` reads from the sources itself, one check per
 //! file, each a function from a snapshot of the tree ([`repo`]) to a list of findings.
@@ -9,6 +9,7 @@
 mod bench;
 mod checks;
 mod repo;
+mod soak;
 mod steps;
 mod test;
 mod verify;
@@ -33,6 +34,8 @@ enum Command {
     Verify,
     /// Build the programs, then run every test and doc-test.
     Test(test::Options),
+    /// Run a long history on a SQLite store: processes are killed and stopped; some minutes.
+    Soak(soak::Options),
     /// Measure one suite side by side with its peers.
     Bench(bench::Options),
 }
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
     let done = match Args::parse().command {
         Command::Verify => verify::run(),
         Command::Test(options) => test::run(&options),
+        Command::Soak(options) => soak::run(&options),
         Command::Bench(options) => bench::run(&options),
     };
     match done {

@@ -61,6 +61,7 @@
 
 pub mod bench;
 pub mod cases;
+pub mod history;
 pub mod holder;
 
 mod case;

@@ -4,8 +4,8 @@
 //! `leasehold`, and a client that misbehaves.
 
 use std::{
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
+    fmt, mem,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -27,14 +27,20 @@ pub struct Recorder(Arc<Inner>);
 struct Inner {
     backend: Arc<dyn Backend>,
     log: Arc<Log>,
-    last_asked: Mutex<Option<Id>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    last_asked: Option<Id>,
+    hand_offs: usize,
 }
 
 impl Recorder {
     /// Records what goes through this client.
     #[must_use]
     pub fn new(backend: Arc<dyn Backend>, log: Arc<Log>) -> Self {
-        Self(Arc::new(Inner { backend, log, last_asked: Mutex::default() }))
+        Self(Arc::new(Inner { backend, log, state: Mutex::default() }))
     }
 
     /// The log.
@@ -52,7 +58,13 @@ impl Recorder {
     /// The acquisition that was asked for last: for a caller whose acquisition gave no lease.
     #[must_use]
     pub fn last_asked(&self) -> Option<Id> {
-        self.0.last_asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.state().last_asked.clone()
+    }
+
+    /// How many grants came out of a queue since this was asked last.
+    #[must_use]
+    pub fn take_hand_offs(&self) -> usize {
+        mem::take(&mut self.0.state().hand_offs)
     }
 
     /// Logs what the answer says, when it comes.
@@ -61,19 +73,30 @@ impl Recorder {
         T: Send + 'static,
         N: FnOnce(&T) -> Vec<What> + Send + 'static,
     {
-        let log = Arc::clone(&self.0.log);
+        let inner = Arc::clone(&self.0);
         let hear = move |answer: Result<T, Fault>| {
             let heard = match &answer {
                 Ok(answer) => note(answer),
                 Err(fault) => vec![What::Failed { fault: fault.to_string() }],
             };
-            heard.into_iter().for_each(|what| log.note(what));
+            for what in heard {
+                if matches!(what, What::Granted { waited: true, .. }) {
+                    inner.state().hand_offs += 1;
+                }
+                inner.log.note(what);
+            }
             answer
         };
         match call.into_ready() {
             Ok(answer) => Call::ready(hear(answer)),
             Err(call) => Call::pending(async move { hear(call.await) }),
         }
+    }
+}
+
+impl Inner {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -120,7 +143,7 @@ impl Backend for Recorder {
             ttl_us: us(request.ttl.map(Ttl::get)),
         };
         self.0.log.note_at(sent_us, self.0.log.process(), asked);
-        *self.0.last_asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(id.clone());
+        self.0.state().last_asked = Some(id.clone());
         self.hear(self.0.backend.acquire(request), move |answer| {
             vec![match answer {
                 Acquired::Granted(grant) => granted(id, sent_us, grant, false),

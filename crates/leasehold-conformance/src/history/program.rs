@@ -1,0 +1,86 @@
+//! A history as a test and as a program.
+#![allow(clippy::print_stdout, reason = "a history says its seed and its figures")]
+
+use std::{
+    env,
+    hash::{BuildHasher as _, RandomState},
+    process::ExitCode,
+};
+
+use libtest_mimic::{Arguments, Trial};
+
+use super::{
+    child::ASSIGNMENT_VARIABLE,
+    drive::{Outcome, drive},
+    plan::{Assignment, Size},
+    stage::Stage,
+    worker,
+};
+
+/// Sets the seed of a history that runs as a test.
+const SEED_VARIABLE: &str = "LEASEHOLD_HISTORY_SEED";
+/// More violations than this say nothing new.
+const SHOWN_MAX: usize = 20;
+
+/// Runs a history of CI's size as one trial, with the harness's arguments and summary line, and ends
+/// the process; or runs as a process of a history.
+///
+/// # Panics
+/// When the seed in the environment is no number.
+pub fn main(stage: &'static (dyn Stage + 'static)) -> ! {
+    take_part(stage);
+    let trial = Trial::test("processes_that_are_killed_and_stopped_take_turns", move || {
+        let seed = env::var(SEED_VARIABLE).ok().map(|text| text.parse().expect("a number"));
+        if run(stage, Size::CI, seed) { Ok(()) } else { Err("see above".into()) }
+    });
+    libtest_mimic::run(&Arguments::from_args(), vec![trial]).exit()
+}
+
+/// Runs a history of the soak's size and prints its summary; a failure is anything that must not
+/// be. Without a seed one is drawn and printed. Or runs as a process of a history.
+pub fn soak(stage: &dyn Stage, seed: Option<u64>) -> ExitCode {
+    take_part(stage);
+    if run(stage, Size::SOAK, seed) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Ends the process as one of a history, when it is one.
+fn take_part(stage: &dyn Stage) {
+    if let Ok(text) = env::var(ASSIGNMENT_VARIABLE) {
+        let assignment: Assignment = serde_json::from_str(&text).expect("an assignment");
+        let backend = stage.connect(&assignment.address).expect("the store opens");
+        worker::live(&assignment, backend);
+    }
+}
+
+fn run(stage: &dyn Stage, size: Size, seed: Option<u64>) -> bool {
+    let seed = seed.unwrap_or_else(|| RandomState::new().hash_one(()));
+    println!("history with seed {seed}");
+    let mut directory = tempfile::tempdir().expect("a directory for the history");
+    let outcome = drive(stage, directory.path(), size, seed);
+    show(&outcome);
+    if !outcome.is_good() {
+        directory.disable_cleanup(true);
+        println!("the logs stay in {}", directory.path().display());
+    }
+    outcome.is_good()
+}
+
+fn show(outcome: &Outcome) {
+    let Outcome { seed, report, findings, disturbed, took } = outcome;
+    println!("{}", report.summary);
+    let disturbed: Vec<String> =
+        disturbed.iter().map(|(what, count)| format!("{count} × {what}")).collect();
+    println!("the store: {}", disturbed.join(", "));
+    for violation in report.violations.iter().take(SHOWN_MAX) {
+        println!("VIOLATION {violation}");
+    }
+    for finding in findings {
+        println!("FINDING {finding}");
+    }
+    println!(
+        "{} violations, {} findings in {:.1} s (seed {seed})",
+        report.violations.len(),
+        findings.len(),
+        took.as_secs_f64()
+    );
+}

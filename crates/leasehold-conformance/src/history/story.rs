@@ -1,0 +1,242 @@
+//! The events of a history put together: what became of each acquisition and of each process.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::event::{Doing, Event, Found, GaveUp, Id, What};
+
+/// What became of one acquisition. Times are microseconds of the boot-time clock.
+#[derive(Clone, Debug)]
+pub(super) struct Acquisition {
+    pub(super) id: Id,
+    pub(super) process: u32,
+    pub(super) lock: String,
+    pub(super) capacity: u32,
+    pub(super) weight: u32,
+    pub(super) ttl_us: Option<u64>,
+    pub(super) asked_at: u64,
+    pub(super) queued_at: Option<u64>,
+    pub(super) granted: Option<Granted>,
+    /// Refused, missed or rejected.
+    pub(super) answered_no_at: Option<u64>,
+    pub(super) missed: bool,
+    pub(super) gave_up: Option<(u64, GaveUp)>,
+    pub(super) entered_at: Option<u64>,
+    pub(super) left_at: Option<u64>,
+    pub(super) lost_at: Option<u64>,
+    /// A renewal that found nothing.
+    pub(super) lapsed_at: Option<u64>,
+    pub(super) releasing_at: Option<u64>,
+    pub(super) released: Option<(u64, Found)>,
+    pub(super) abandoned_at: Option<u64>,
+    pub(super) stored: Vec<(u64, bool)>,
+}
+
+/// A grant as its holder learned of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Granted {
+    pub(super) sent_at: u64,
+    pub(super) at: u64,
+    pub(super) fencing: u64,
+    pub(super) waited: bool,
+    /// Until then the store has promised the grant: counted from before the requests were sent, so
+    /// that it is never later than the store's own time.
+    pub(super) promised_until: u64,
+}
+
+impl Acquisition {
+    /// Whether two grants cannot be held at the same time.
+    pub(super) fn conflicts_with(&self, other: &Self) -> bool {
+        u64::from(self.weight) + u64::from(other.weight) > u64::from(self.capacity)
+    }
+
+    /// When its caller or the store ended it, as seen from its own process.
+    pub(super) fn ended_by_caller(&self) -> Option<u64> {
+        [self.releasing_at, self.abandoned_at].into_iter().flatten().min()
+    }
+
+    /// When the wait of a queued acquisition was over, for better or worse.
+    pub(super) fn wait_over_at(&self) -> Option<u64> {
+        let granted = self.granted.map(|granted| granted.at);
+        [granted, self.answered_no_at, self.ended_by_caller()].into_iter().flatten().min()
+    }
+}
+
+/// What became of one process.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Life {
+    pub(super) ended_at: Option<u64>,
+    pub(super) killed: Option<(u64, Doing)>,
+    /// From when to when it was stopped, and what it was doing.
+    pub(super) stops: Vec<(u64, Option<u64>, Doing)>,
+    pub(super) last_at: u64,
+}
+
+/// A queue as the store showed it.
+#[derive(Clone, Debug)]
+pub(super) struct Sight {
+    pub(super) lock: String,
+    pub(super) sent_at: u64,
+    pub(super) at: u64,
+    pub(super) waiters: Vec<Id>,
+}
+
+/// A whole history, put together.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Story {
+    /// In the order in which they were asked for.
+    pub(super) acquisitions: Vec<Acquisition>,
+    pub(super) lives: BTreeMap<u32, Life>,
+    pub(super) sights: Vec<Sight>,
+    pub(super) faults: Vec<String>,
+    /// Events of acquisitions that were never asked for: the log is no history.
+    pub(super) strays: Vec<Event>,
+    places: HashMap<Id, usize>,
+}
+
+impl Story {
+    /// Puts the events together, which are in the order of their times.
+    pub(super) fn of(events: &[Event]) -> Self {
+        let mut story = Self::default();
+        for event in events {
+            let life = story.lives.entry(event.process).or_default();
+            life.last_at = event.at_us;
+            story.tell(event);
+        }
+        story
+    }
+
+    /// The acquisition with this name.
+    pub(super) fn get(&self, id: &Id) -> Option<&Acquisition> {
+        self.places.get(id).map(|place| &self.acquisitions[*place])
+    }
+
+    /// The life of the process that made an acquisition.
+    pub(super) fn life_of(&self, acquisition: &Acquisition) -> &Life {
+        &self.lives[&acquisition.process]
+    }
+
+    /// Until when a grant is certainly in force: its release is sent, its process is killed, or the
+    /// store's promise ends, whichever comes first.
+    pub(super) fn held_until(&self, acquisition: &Acquisition) -> Option<u64> {
+        let granted = acquisition.granted?;
+        let life = self.life_of(acquisition);
+        let killed = life.killed.map(|(at, _)| at);
+        // A process that ended without a word about it: no longer than it was heard of.
+        let silent = life.ended_at.and(acquisition.left_at);
+        let ends = [acquisition.ended_by_caller(), killed, silent, Some(granted.promised_until)];
+        ends.into_iter().flatten().min()
+    }
+
+    fn tell(&mut self, event: &Event) {
+        let (at, process) = (event.at_us, event.process);
+        let life = self.lives.entry(process).or_default();
+        match &event.what {
+            What::Started => {}
+            What::Ended => life.ended_at = Some(at),
+            What::Stopped { doing } => life.stops.push((at, None, *doing)),
+            What::Continued => {
+                if let Some((_, until, _)) = life.stops.last_mut() {
+                    *until = Some(at);
+                }
+            }
+            What::Killed { doing } => life.killed = Some((at, *doing)),
+            What::Failed { fault } => self.faults.push(fault.clone()),
+            What::Seen { lock, sent_us, waiters } => self.sights.push(Sight {
+                lock: lock.clone(),
+                sent_at: *sent_us,
+                at,
+                waiters: waiters.clone(),
+            }),
+            What::Asked { id, lock, kind: _, capacity, weight, ttl_us } => {
+                self.places.insert(id.clone(), self.acquisitions.len());
+                self.acquisitions.push(Acquisition {
+                    id: id.clone(),
+                    process,
+                    lock: lock.clone(),
+                    capacity: *capacity,
+                    weight: *weight,
+                    ttl_us: *ttl_us,
+                    asked_at: at,
+                    queued_at: None,
+                    granted: None,
+                    answered_no_at: None,
+                    missed: false,
+                    gave_up: None,
+                    entered_at: None,
+                    left_at: None,
+                    lost_at: None,
+                    lapsed_at: None,
+                    releasing_at: None,
+                    released: None,
+                    abandoned_at: None,
+                    stored: Vec::new(),
+                });
+            }
+            What::Queued { id, .. }
+            | What::Granted { id, .. }
+            | What::Refused { id }
+            | What::Claimed { id }
+            | What::Missed { id }
+            | What::Rejected { id }
+            | What::GaveUp { id, .. }
+            | What::Renewed { id, .. }
+            | What::Lapsed { id }
+            | What::Entered { id }
+            | What::Lost { id }
+            | What::Stored { id, .. }
+            | What::Left { id }
+            | What::Releasing { id }
+            | What::Released { id, .. }
+            | What::Abandoned { id } => match self.places.get(id) {
+                Some(place) => self.acquisitions[*place].tell(at, &event.what),
+                None => self.strays.push(event.clone()),
+            },
+        }
+    }
+}
+
+impl Acquisition {
+    fn tell(&mut self, at: u64, what: &What) {
+        match *what {
+            What::Queued { .. } => self.queued_at = Some(at),
+            What::Granted { sent_us, fencing, left_us, waited, .. } => {
+                let promised_until = promise(sent_us, left_us);
+                let granted = Granted { sent_at: sent_us, at, fencing, waited, promised_until };
+                self.granted.get_or_insert(granted);
+            }
+            What::Refused { .. } | What::Rejected { .. } => self.answered_no_at = Some(at),
+            What::Missed { .. } => {
+                self.answered_no_at = Some(at);
+                self.missed = true;
+            }
+            What::GaveUp { why, .. } => self.gave_up = Some((at, why)),
+            What::Renewed { sent_us, left_us, .. } => {
+                if let Some(granted) = &mut self.granted {
+                    let until = promise(sent_us, left_us);
+                    granted.promised_until = granted.promised_until.max(until);
+                }
+            }
+            What::Lapsed { .. } => {
+                self.lapsed_at.get_or_insert(at);
+            }
+            What::Entered { .. } => self.entered_at = Some(at),
+            What::Lost { .. } => self.lost_at = Some(at),
+            What::Stored { accepted, .. } => self.stored.push((at, accepted)),
+            What::Left { .. } => self.left_at = Some(at),
+            What::Releasing { .. } => {
+                self.releasing_at.get_or_insert(at);
+            }
+            What::Released { found, .. } => {
+                self.released.get_or_insert((at, found));
+            }
+            What::Abandoned { .. } => {
+                self.abandoned_at.get_or_insert(at);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn promise(sent_us: u64, left_us: Option<u64>) -> u64 {
+    left_us.map_or(u64::MAX, |left| sent_us.saturating_add(left))
+}

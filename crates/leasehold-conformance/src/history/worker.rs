@@ -1,0 +1,445 @@
+//! One process of a history: it enters sections of random locks through the crate `leasehold`, and
+//! meets its fates.
+
+use std::{
+    io::{self, BufRead as _, Write as _},
+    process,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, channel},
+    },
+    thread,
+    time::Duration,
+};
+
+use leasehold::{Acquire as Acquiring, Lease, LockManager};
+use leasehold_core::{
+    Acquire, Acquired, AttemptId, Backend, Binding, Capacity, CapacityClaim, Confirmed, HolderInfo,
+    LockId, LockKind, LockName, Namespace, Share, Sleep, Token, Ttl, Weight, defaults,
+};
+
+use super::{
+    event::{Doing, GaveUp, Id, What},
+    log::Log,
+    plan::{Assignment, Fate, LockPlan, Order, Rng, TTL_MS, Tells},
+    recorder::Recorder,
+    storage,
+};
+use crate::bench::block::{block_on, outcome};
+
+/// Who waits in earnest gives up after this long, and then somebody is stranded.
+const PATIENCE: Duration = Duration::from_secs(40);
+const TTL: Duration = Duration::from_millis(TTL_MS);
+/// How often a fate that needs a queue is tried for.
+const TRIES_MAX: u32 = 2_000;
+/// A driver that does not come back is dead, and so is the history.
+const DRIVER_BOUND: Duration = Duration::from_secs(60);
+
+/// Lives the life that it is assigned; the process ends with it.
+pub(super) fn live(assignment: &Assignment, backend: Arc<dyn Backend>) -> ! {
+    let log = Log::create(&assignment.directory, assignment.process).expect("a new log");
+    let recorder = Recorder::new(backend, Arc::new(log));
+    let info = HolderInfo::here().labelled(&assignment.process.to_string()).expect("a label");
+    let manager = LockManager::builder().info(info.clone()).backend(recorder.clone());
+    let (orders, finish) = listen();
+    let mut worker = Worker {
+        assignment,
+        recorder,
+        manager,
+        info: Arc::new(info),
+        rng: Rng::new(assignment.seed),
+        orders,
+        finish,
+        exclusive: false,
+    };
+    worker.recorder.log().note(What::Started);
+    tell(&Tells::Ready);
+    worker.live();
+    let ended = block_on(worker.manager.shutdown().into_future(), PATIENCE);
+    ended.expect("a shutdown ends").expect("the store lets go");
+    worker.recorder.log().note(What::Ended);
+    process::exit(0)
+}
+
+/// Orders are read on a thread of their own, so that one to finish is seen between sections.
+fn listen() -> (Receiver<Order>, Arc<AtomicBool>) {
+    let (sender, orders) = channel();
+    let finish = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&finish);
+    thread::spawn(move || {
+        for line in io::stdin().lock().lines().map_while(Result::ok) {
+            let order = serde_json::from_str(&line).expect("an order");
+            if order == Order::Finish {
+                flag.store(true, Ordering::Release);
+            } else if sender.send(order).is_err() {
+                return;
+            }
+        }
+        // Nobody is left to tell about the rest.
+        process::exit(0);
+    });
+    (orders, finish)
+}
+
+fn tell(tells: &Tells) {
+    let mut line = serde_json::to_string(tells).expect("it is data");
+    line.push('\n');
+    let mut out = io::stdout().lock();
+    if out.write_all(line.as_bytes()).and_then(|()| out.flush()).is_err() {
+        process::exit(0);
+    }
+}
+
+struct Worker<'a> {
+    assignment: &'a Assignment,
+    recorder: Recorder,
+    manager: LockManager,
+    info: Arc<HolderInfo>,
+    rng: Rng,
+    orders: Receiver<Order>,
+    finish: Arc<AtomicBool>,
+    /// Whether what was asked for last excludes everybody else.
+    exclusive: bool,
+}
+
+/// What happens inside of a section.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Inside {
+    Work,
+    Fate(Fate),
+}
+
+impl Worker<'_> {
+    fn live(&mut self) {
+        for step in &self.assignment.steps {
+            for _ in 0..step.sections {
+                if self.is_to_finish() {
+                    return;
+                }
+                self.section();
+            }
+            if !self.meet(step.fate) {
+                return;
+            }
+        }
+        while !self.is_to_finish() {
+            self.section();
+        }
+    }
+
+    fn is_to_finish(&self) -> bool {
+        self.finish.load(Ordering::Acquire)
+    }
+
+    fn tell_hand_offs(&self) {
+        let count = self.recorder.take_hand_offs();
+        if count > 0 {
+            tell(&Tells::HandOffs { count });
+        }
+    }
+
+    /// Meets a fate that is not the last; false: the history is over before.
+    fn meet(&mut self, fate: Fate) -> bool {
+        for _ in 0..TRIES_MAX {
+            if self.is_to_finish() {
+                return false;
+            }
+            let met = match fate {
+                Fate::Killed(Doing::Anything) | Fate::Stopped(Doing::Anything) => {
+                    // The driver comes when it likes.
+                    false
+                }
+                Fate::Killed(Doing::Holding) | Fate::Stopped(Doing::Holding) => {
+                    self.section_with(Inside::Fate(fate))
+                }
+                Fate::Stopped(Doing::Queued) => self.stopped_in_the_queue(),
+                Fate::Killed(Doing::Queued) => self.out_of_line(fate),
+                Fate::Killed(Doing::Claimed) | Fate::Stopped(Doing::Claimed) => {
+                    self.out_of_line(fate)
+                }
+            };
+            if met {
+                return true;
+            }
+            // Nobody was in its way; the next try is at another moment.
+            self.section();
+        }
+        true
+    }
+
+    fn section(&mut self) {
+        match self.rng.between(0, 99) {
+            0..6 => self.impatient_section(),
+            6..10 => self.cancelled_section(),
+            10..13 => self.dropped_section(),
+            13..16 => self.tried_section(),
+            _ => {
+                self.section_with(Inside::Work);
+            }
+        }
+        self.tell_hand_offs();
+    }
+
+    /// A section that is waited for in earnest; false: there was none.
+    fn section_with(&mut self, inside: Inside) -> bool {
+        let acquiring = self.acquiring(inside != Inside::Work);
+        match acquiring.blocking() {
+            Ok(lease) => {
+                self.inside(&lease, inside);
+                true
+            }
+            Err(error) => self.no_lease(&error),
+        }
+    }
+
+    fn impatient_section(&mut self) {
+        let timeout = Duration::from_millis(self.rng.between(1, 30).into());
+        match self.acquiring(false).timeout(timeout).blocking() {
+            Ok(lease) => self.inside(&lease, Inside::Work),
+            Err(error) => {
+                self.no_lease(&error);
+            }
+        }
+    }
+
+    fn cancelled_section(&mut self) {
+        let clock = self.recorder.clock();
+        let at = clock.now().after(Duration::from_millis(self.rng.between(0, 20).into()));
+        let cancelled = Sleep::until(Arc::clone(clock), at);
+        match self.acquiring(false).cancel_on(cancelled).blocking() {
+            Ok(lease) => self.inside(&lease, Inside::Work),
+            Err(error) => {
+                self.no_lease(&error);
+            }
+        }
+    }
+
+    fn dropped_section(&mut self) {
+        let within = Duration::from_millis(self.rng.between(0, 10).into());
+        match block_on(self.acquiring(false).into_future(), within) {
+            Some(Ok(lease)) => self.inside(&lease, Inside::Work),
+            Some(Err(error)) => {
+                self.no_lease(&error);
+            }
+            None => self.gave_up(GaveUp::Dropped),
+        }
+    }
+
+    fn tried_section(&mut self) {
+        match self.acquiring(false).timeout(Duration::ZERO).blocking() {
+            Ok(lease) => self.inside(&lease, Inside::Work),
+            Err(error) => {
+                self.no_lease(&error);
+            }
+        }
+    }
+
+    /// The work, the storage, and what the fate brings.
+    fn inside(&mut self, lease: &Lease, inside: Inside) {
+        let (id, log) = (self.recorder.id(lease.token()), Arc::clone(self.recorder.log()));
+        log.note(What::Entered { id: id.clone() });
+        self.store(lease, &id);
+        match inside {
+            Inside::Work => {
+                // sleep: the work of the section; some takes longer than the TTL.
+                thread::sleep(match self.rng.between(0, 199) {
+                    0 => TTL + TTL / 2,
+                    _ => Duration::from_micros(self.rng.between(0, 2_000).into()),
+                });
+            }
+            Inside::Fate(_) => {
+                tell(&Tells::AtFate { id: id.clone(), lock: lease.lock().name().to_string() });
+                self.await_go();
+            }
+        }
+        if !lease.is_held() {
+            log.note(What::Lost { id: id.clone() });
+        }
+        // After a stop this is the write of a stale holder, which the storage has to refuse.
+        self.store(lease, &id);
+        log.note(What::Left { id });
+        // A fault is in the log; the drop of the lease releases it then.
+        let _ = lease.release_blocking();
+    }
+
+    fn store(&self, lease: &Lease, id: &Id) {
+        if self.exclusive {
+            let (log, lock) = (self.recorder.log(), lease.lock().name().as_str());
+            let fencing = lease.fencing_token().get();
+            let (accepted, at) =
+                storage::write(&self.assignment.directory, lock, fencing, || log.now())
+                    .expect("the storage can be written");
+            log.note_at(at, log.process(), What::Stored { id: id.clone(), accepted });
+        }
+    }
+
+    /// A wait in the queue through the library, during which the process is stopped.
+    fn stopped_in_the_queue(&mut self) -> bool {
+        let told = Arc::new(Mutex::new(false));
+        let (recorder, was_told) = (self.recorder.clone(), Arc::clone(&told));
+        let plan = self.rng.pick(&self.assignment.locks).clone();
+        let lock = plan.name.clone();
+        let acquiring = self.acquiring_of(&plan, false).on_queued(move |_| {
+            let id = recorder.last_asked().expect("it was asked");
+            tell(&Tells::AtFate { id, lock });
+            *was_told.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        });
+        match acquiring.blocking() {
+            Ok(lease) => self.inside(&lease, Inside::Work),
+            Err(error) => {
+                self.no_lease(&error);
+            }
+        }
+        let told = *told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told {
+            self.await_go();
+        }
+        told
+    }
+
+    /// Asks the store itself, and does not do what a client should.
+    fn out_of_line(&mut self, fate: Fate) -> bool {
+        let plan = self.rng.pick(&self.assignment.locks).clone();
+        let request = self.request(&plan);
+        let (id, log) = (self.recorder.id(&request.token), Arc::clone(self.recorder.log()));
+        let at_fate = Tells::AtFate { id: id.clone(), lock: plan.name };
+        let release = |worker: &Self| {
+            let released = worker.recorder.release(&request.lock, &request.token);
+            if outcome(released).is_err() {
+                worker.recorder.abandon(&request.lock, &request.token);
+            }
+        };
+        let place = match outcome(self.recorder.acquire(&request)) {
+            Ok(Acquired::Queued(place)) => place,
+            Ok(Acquired::Granted(_)) => {
+                release(self);
+                return false;
+            }
+            Ok(_) | Err(_) => return false,
+        };
+        if fate == Fate::Killed(Doing::Queued) {
+            tell(&at_fate);
+            self.await_go();
+            unreachable!("the driver kills who waits here");
+        }
+        // A wake is a hint; the store says whether this one is claimed.
+        let claimed = loop {
+            if block_on(place.wake.notified(), PATIENCE).is_none() {
+                break false;
+            }
+            let Ok(state) = outcome(self.recorder.inspect(&request.lock)) else { break false };
+            let holders = state.iter().flat_map(|state| &state.holders);
+            let mut own = holders.filter(|holder| Id::of_holder(holder).as_ref() == Some(&id));
+            if let Some(holder) = own.next() {
+                break holder.claimed;
+            }
+            let waiters = state.iter().flat_map(|state| &state.waiters);
+            let mut own = waiters.filter_map(Id::of_waiter).filter(|waiter| *waiter == id);
+            if own.next().is_none() {
+                break false;
+            }
+        };
+        if !claimed {
+            release(self);
+            return false;
+        }
+        log.note(What::Claimed { id });
+        tell(&at_fate);
+        self.await_go();
+        if let Ok(Confirmed::Unknown) =
+            outcome(self.recorder.confirm(&request.lock, &request.token))
+        {
+            return true;
+        }
+        release(self);
+        true
+    }
+
+    fn await_go(&self) {
+        let go = self.orders.recv_timeout(DRIVER_BOUND).expect("the driver comes back");
+        assert_eq!(go, Order::Go);
+    }
+
+    /// Notes why there is no lease.
+    fn no_lease(&self, error: &leasehold::Error) -> bool {
+        self.gave_up(if error.is_timeout() {
+            GaveUp::TimedOut
+        } else if error.is_cancelled() {
+            GaveUp::Cancelled
+        } else {
+            GaveUp::Failed
+        });
+        false
+    }
+
+    fn gave_up(&self, why: GaveUp) {
+        if let Some(id) = self.recorder.last_asked() {
+            self.recorder.log().note(What::GaveUp { id, why });
+        }
+    }
+
+    fn acquiring(&mut self, exclusive: bool) -> Acquiring {
+        let plan = self.rng.pick(&self.assignment.locks).clone();
+        self.acquiring_of(&plan, exclusive)
+    }
+
+    /// A renewed lease of this lock; a heavy one when it is to be in everybody's way.
+    fn acquiring_of(&mut self, plan: &LockPlan, exclusive: bool) -> Acquiring {
+        let name = plan.name.as_str();
+        let weight = if exclusive { plan.capacity } else { self.rng.between(1, plan.capacity) };
+        let writes = exclusive || self.rng.chance(40);
+        self.exclusive = match plan.kind {
+            LockKind::Mutex => true,
+            LockKind::RwLock => writes,
+            // Its holders share; a storage with one highest token is not for them.
+            LockKind::Semaphore => false,
+        };
+        let acquiring = match plan.kind {
+            LockKind::Mutex => self.manager.mutex(name).map(|lock| lock.lock()),
+            LockKind::Semaphore => {
+                self.manager.semaphore(name, plan.capacity).map(|lock| lock.acquire_many(weight))
+            }
+            LockKind::RwLock => self
+                .manager
+                .rw_lock_with(name, plan.capacity)
+                .map(|lock| if writes { lock.write() } else { lock.read() }),
+        };
+        let acquiring = acquiring.expect("a valid lock").timeout(PATIENCE).ttl(TTL).renew();
+        if self.rng.chance(50) {
+            return acquiring;
+        }
+        let (recorder, lock) = (self.recorder.clone(), request(plan, &self.info, 1).lock);
+        // The recorder logs the queue; a fault is in the log as well.
+        acquiring.on_queued(move |_| drop(outcome(recorder.inspect(&lock))))
+    }
+
+    fn request(&mut self, plan: &LockPlan) -> Acquire {
+        request(plan, &self.info, self.rng.between(1, plan.capacity))
+    }
+}
+
+/// A request for a lock of a history, sent to the store itself.
+pub(super) fn request(plan: &LockPlan, info: &Arc<HolderInfo>, weight: u32) -> Acquire {
+    let name = LockName::new(&plan.name).expect("a valid name");
+    let capacity = Capacity::new(plan.capacity).expect("a valid capacity");
+    Acquire {
+        lock: Arc::new(LockId::new(Namespace::default(), plan.kind, name)),
+        generation: None,
+        capacity: CapacityClaim::Exactly(capacity),
+        share: match plan.kind {
+            LockKind::Mutex => Share::ONE,
+            LockKind::RwLock if weight == plan.capacity => Share::Whole,
+            LockKind::RwLock => Share::ONE,
+            LockKind::Semaphore => Share::Permits(Weight::new(weight).expect("a valid weight")),
+        },
+        token: Token::random(),
+        attempt: AttemptId::random(),
+        ttl: Some(Ttl::new(TTL).expect("a valid TTL")),
+        binding: Binding::Client,
+        wait: true,
+        not_after: None,
+        queue_limit: defaults::QUEUE_LIMIT,
+        info: Arc::clone(info),
+    }
+}
