@@ -2,10 +2,13 @@
 
 use std::{ffi::OsString, time::Duration};
 
-use clap::{ArgGroup, Args, Parser, Subcommand};
+use clap::{
+    ArgGroup, Args, Parser, Subcommand,
+    builder::{OsStringValueParser, TypedValueParser as _},
+};
 use leasehold::{Capacity, LockKind, LockName, Namespace, Ttl, Weight};
 
-use crate::{duration, exit};
+use crate::{duration, exit, ticket::TicketText};
 
 /// Run a command under a lock: one at a time, N at a time, or readers and writers.
 #[derive(Debug, Parser)]
@@ -18,6 +21,10 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(RunArgs),
+    Acquire(AcquireArgs),
+    Renew(RenewArgs),
+    Release(ReleaseArgs),
+    Adopt(AdoptArgs),
     List(ListArgs),
     Show(ShowArgs),
     #[command(name = "__exec", hide = true)]
@@ -27,15 +34,89 @@ pub(crate) enum Command {
 /// Wait for the lock NAME, then run a command while it is held.
 ///
 /// The command is in a process group of its own, gets the signals that `leasehold` gets, and finds
-/// the lock in its environment: LEASEHOLD_NAME and LEASEHOLD_FENCING_TOKEN. Its exit code is passed
-/// on. On the default store the lock stays held until the command has ended, even if `leasehold`
-/// itself is killed.
+/// the lock in its environment: LEASEHOLD_NAME, LEASEHOLD_FENCING_TOKEN and LEASEHOLD_TICKET, with
+/// which it can renew the grant. Its exit code is passed on. On the default store the lock stays
+/// held until the command has ended, even if `leasehold` itself is killed.
 #[derive(Debug, Args)]
-#[command(
-    after_long_help = exit::HELP,
-    group = ArgGroup::new("read-write").args(["shared", "exclusive"]).conflicts_with("permits"),
-)]
+#[command(after_long_help = exit::HELP)]
 pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) lock: LockArgs,
+
+    /// Let the lock go on to others after this time unless it is renewed, which `run` does while it
+    /// lives. If the lease is lost nevertheless, the command is ended before it passes on.
+    #[arg(long, value_name = "DURATION", value_parser = ttl)]
+    pub(crate) ttl: Option<Ttl>,
+
+    #[command(flatten)]
+    pub(crate) work: WorkArgs,
+}
+
+/// Wait for the lock NAME and print a ticket of the grant, which outlives this program.
+///
+/// The grant is bound to the ticket: it ends when it is released with it, or after its TTL.
+/// `renew`, `release` and `adopt` take the ticket, in any process that reaches the store. Who has
+/// the ticket can end the grant: keep it a secret.
+#[derive(Debug, Args)]
+#[command(after_long_help = exit::HELP)]
+pub(crate) struct AcquireArgs {
+    #[command(flatten)]
+    pub(crate) lock: LockArgs,
+
+    /// How long the lock is held unless the ticket is used to renew, release or adopt it.
+    #[arg(long, value_name = "DURATION", value_parser = ttl, required = true)]
+    pub(crate) ttl: Ttl,
+
+    /// Print one JSON document: the ticket, the fencing token and the lock.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Prolong the grant of a ticket, by its own TTL from now or as --ttl says.
+///
+/// If the grant is gone, nothing is prolonged and the exit code is 79.
+#[derive(Debug, Args)]
+#[command(after_long_help = exit::HELP)]
+pub(crate) struct RenewArgs {
+    #[command(flatten)]
+    pub(crate) grant: GrantArgs,
+
+    /// Let the grant end this long from now, sooner or later than before, and let later renewals
+    /// use this TTL.
+    #[arg(long, value_name = "DURATION", value_parser = ttl)]
+    pub(crate) ttl: Option<Ttl>,
+}
+
+/// Give the grant of a ticket back.
+///
+/// If the grant is gone already, released or run out, nothing happens and the exit code is 79: it
+/// may have been somebody else's since.
+#[derive(Debug, Args)]
+#[command(after_long_help = exit::HELP)]
+pub(crate) struct ReleaseArgs {
+    #[command(flatten)]
+    pub(crate) grant: GrantArgs,
+}
+
+/// Take the grant of a ticket over and run a command while it is held, as `run` does.
+///
+/// The grant is renewed, bound to this program and given back when the command has ended. If it is
+/// gone, the command is not started and the exit code is 79. If `adopt` is killed, the lock stays
+/// held while the command goes on, but not for longer than the TTL, as with `run --ttl`. A `run`
+/// that still lives gives its grant back at its end, whoever has adopted it.
+#[derive(Debug, Args)]
+#[command(after_long_help = exit::HELP)]
+pub(crate) struct AdoptArgs {
+    #[command(flatten)]
+    pub(crate) grant: GrantArgs,
+
+    #[command(flatten)]
+    pub(crate) work: WorkArgs,
+}
+
+/// The lock that is asked for, how long to wait for it, and what is said about it.
+#[derive(Debug, Args)]
+pub(crate) struct LockArgs {
     /// The lock's name: 1 to 512 bytes.
     #[arg(value_name = "NAME")]
     pub(crate) name: LockName,
@@ -46,33 +127,47 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) wait: WaitArgs,
 
-    /// Let the lock go on to others after this time unless it is renewed, which `run` does while it
-    /// lives. If the lease is lost nevertheless, the command is ended before it passes on.
-    #[arg(long, value_name = "DURATION", value_parser = ttl)]
-    pub(crate) ttl: Option<Ttl>,
-
-    /// How long the command has between TERM and KILL when the lease is lost.
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "5s")]
-    pub(crate) grace: Duration,
-
     /// Say in lists and messages what the work is.
     #[arg(long, value_name = "TEXT")]
     pub(crate) label: Option<String>,
 
-    /// Do not let the command inherit the lock: it ends with `run`, even if the command goes on.
-    #[arg(long)]
-    pub(crate) close: bool,
-
     #[command(flatten)]
     pub(crate) store: StoreArgs,
+}
+
+/// The command that runs while a lock is held.
+#[derive(Debug, Args)]
+pub(crate) struct WorkArgs {
+    /// How long the command has between TERM and KILL when the lease is lost.
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "5s")]
+    pub(crate) grace: Duration,
+
+    /// Do not let the command inherit the lock: it ends with `leasehold`, even if the command goes
+    /// on.
+    #[arg(long)]
+    pub(crate) close: bool,
 
     /// The command and its arguments.
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
 }
 
+/// A grant, by its ticket.
+#[derive(Debug, Args)]
+pub(crate) struct GrantArgs {
+    /// What `acquire` printed; `-`: one line of stdin, left out: LEASEHOLD_TICKET. Command lines can
+    /// be read by every user of the machine, stdin and the environment cannot. It names the lock
+    /// and the namespace, but not the store.
+    #[arg(value_name = "TICKET", value_parser = OsStringValueParser::new().map(TicketText))]
+    pub(crate) ticket: Option<TicketText>,
+
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+}
+
 /// What is asked for; without any of these a mutex.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("read-write").args(["shared", "exclusive"]).conflicts_with("permits"))]
 pub(crate) struct ShareArgs {
     /// A semaphore: up to N at a time.
     #[arg(long, value_name = "N", value_parser = capacity)]
@@ -144,15 +239,22 @@ pub(crate) struct ShowArgs {
 }
 
 /// Where the locks live.
-#[derive(Clone, Debug, Args)]
+#[derive(Debug, Args)]
 pub(crate) struct StoreArgs {
-    /// The store, as `sqlite:PATH`; else LEASEHOLD_STORE, else this user's store on this machine.
-    #[arg(long, value_name = "URL")]
-    pub(crate) store: Option<String>,
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
 
     /// Keeps the locks of one application apart from those of others.
     #[arg(long, value_name = "NAMESPACE", default_value = "default")]
     pub(crate) namespace: Namespace,
+}
+
+/// Where the store is.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct PlaceArgs {
+    /// The store, as `sqlite:PATH`; else LEASEHOLD_STORE, else this user's store on this machine.
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<String>,
 
     /// Say on stderr where the store is and what happens.
     #[arg(short, long)]
@@ -204,6 +306,12 @@ mod tests {
         assert!(parses("leasehold run n -- true"));
         assert!(parses("leasehold run n --permits 3 --weight 2 --wait 1h30m -- a b --c"));
         assert!(parses("leasehold run --shared n --ttl 10s -E 9 -- true"));
+        assert!(parses("leasehold acquire n --permits 3 --ttl 10m --no-wait --json"));
+        assert!(parses("leasehold renew"));
+        assert!(parses("leasehold renew - --ttl 10m"));
+        assert!(parses("leasehold release lh1/a/mutex/b/c --store sqlite:x"));
+        assert!(parses("leasehold adopt -- true"));
+        assert!(parses("leasehold adopt - --grace 1s --close -- true"));
         for wrong in [
             "leasehold run n",
             "leasehold run n true",
@@ -215,6 +323,12 @@ mod tests {
             "leasehold run n --wait 10x -- true",
             "leasehold run n --ttl 0 -- true",
             "leasehold run n -E 256 -- true",
+            "leasehold acquire n",
+            "leasehold acquire n --ttl 10s -- true",
+            "leasehold acquire n --ttl 10s --permits 3 --exclusive",
+            "leasehold release a b",
+            "leasehold adopt a",
+            "leasehold adopt a --namespace x -- true",
             "leasehold list --all --namespace x",
             "leasehold show n --kind rwlock",
             "leasehold",

@@ -21,13 +21,12 @@ use crate::{
     terminal,
 };
 
-/// How the command is started.
-#[derive(Debug)]
+/// How the command is started. Not to be shown: the environment holds a ticket.
 pub(crate) struct Start<'a> {
     /// The command and its arguments.
     pub(crate) command: &'a [OsString],
     /// Variables that win over inherited ones.
-    pub(crate) environment: [(&'static str, String); 2],
+    pub(crate) environment: [(&'static str, String); 3],
     /// What the command inherits beside the standard streams.
     pub(crate) inherits: Option<OwnedFd>,
     /// Whether it takes the terminal.

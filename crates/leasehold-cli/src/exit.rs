@@ -2,19 +2,19 @@
 //!
 //! | code | meaning |
 //! | --- | --- |
-//! | 0 | done; of `run`: the command ended with 0 |
+//! | 0 | done; of `run` and `adopt`: the command ended with 0 |
 //! | 1 | `show`: the lock is not in use |
 //! | 64 | wrong usage: an unknown option, an invalid name, weight, TTL or URL, a lock that is in use with another capacity |
 //! | 69 | the store is unavailable, damaged or not safe to use |
 //! | 74 | the output could not be written |
 //! | 75 | the lock was not acquired, or the wait was cancelled (`-E` sets another code) |
-//! | 79 | the lease was lost or destroyed while the command ran; the command was ended |
+//! | 79 | the lease was lost or destroyed while the command ran; the command was ended; of `renew`, `release` and `adopt`: the grant was gone already |
 //! | 126 | the command was found but could not be executed |
 //! | 127 | the command was not found |
-//! | 128 + n | of `run`: signal n ended the command, or came while it waited for the lock |
+//! | 128 + n | of `run` and `adopt`: signal n ended the command, or came while it waited for the lock |
 //!
-//! `run` passes the command's own exit code on, so a command that uses one of these codes looks
-//! like the program; the message on stderr tells them apart.
+//! `run` and `adopt` pass the command's own exit code on, so a command that uses one of these codes
+//! looks like the program; the message on stderr tells them apart.
 
 use std::{fmt, process::ExitCode};
 
@@ -24,13 +24,14 @@ use rustix::process::Signal;
 /// The table above for `--help`.
 pub(crate) const HELP: &str = "\
 Exit codes:
-    0        done; of `run`: the command ended with 0
+    0        done; of `run` and `adopt`: the command ended with 0
     1        `show`: the lock is not in use
     64       wrong usage, or the lock is in use with another capacity
     69       the store is unavailable, damaged or not safe to use
     74       the output could not be written
     75       not acquired, or the wait was cancelled (see -E)
-    79       the lease was lost or destroyed; the command was ended
+    79       the lease was lost or destroyed, the command was ended; of `renew`, `release`,
+             `adopt`: the grant was gone already
     126      the command could not be executed
     127      the command was not found
     128 + n  signal n ended the command, or came while waiting
@@ -51,7 +52,7 @@ pub(crate) enum Exit {
     Output,
     /// The lock was not acquired; the code is 75 unless `-E` gave another.
     NotAcquired(u8),
-    /// The lease ended before the command did.
+    /// The lease ended before the command did, or the grant of a ticket was gone already.
     Lost,
     /// The command could not be executed.
     NotExecutable,
@@ -107,6 +108,13 @@ impl Failure {
     /// The same with another exit code.
     pub(crate) fn with_exit(mut self, exit: Exit) -> Self {
         self.exit = exit;
+        self
+    }
+
+    /// The same, and what follows from it.
+    pub(crate) fn adding(mut self, consequence: &str) -> Self {
+        self.message.push_str("; ");
+        self.message.push_str(consequence);
         self
     }
 

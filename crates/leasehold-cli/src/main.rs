@@ -11,6 +11,7 @@ mod settings;
 mod signals;
 mod store;
 mod terminal;
+mod ticket;
 
 use std::process::ExitCode;
 
@@ -47,6 +48,10 @@ fn obey(command: Command) -> Result<Exit, Failure> {
     runtime.block_on(async {
         match command {
             Command::Run(args) => commands::run::run(args).await,
+            Command::Acquire(args) => commands::acquire::acquire(args).await,
+            Command::Renew(args) => commands::renew::renew(args).await,
+            Command::Release(args) => commands::release::release(args).await,
+            Command::Adopt(args) => commands::adopt::adopt(args).await,
             Command::List(args) => commands::list::list(args).await,
             Command::Show(args) => commands::show::show(args).await,
             Command::Exec(_) => unreachable!("it became the command above"),
@@ -56,7 +61,14 @@ fn obey(command: Command) -> Result<Exit, Failure> {
 
 /// `--help` and `--version` arrive here too.
 fn not_parsed(error: &clap::Error) -> Exit {
-    // A reader that has gone away is no error.
-    let _ = error.print();
+    let text = error.to_string();
+    let harmless = ticket::redacted(&text);
+    if harmless == text {
+        // A reader that has gone away is no error.
+        let _ = error.print();
+    } else {
+        // A ticket in the wrong place.
+        report::say(harmless);
+    }
     if error.use_stderr() { Exit::Usage } else { Exit::Success }
 }

@@ -242,21 +242,38 @@ fn share_text(state: &LockState, share: Share) -> String {
 
 /// Prints one JSON document and a line's end.
 pub(crate) fn print_json(document: &impl Serialize) -> Result<(), Failure> {
+    print(&json(document)?)
+}
+
+/// One JSON document and a line's end.
+pub(crate) fn json(document: &impl Serialize) -> Result<String, Failure> {
     let mut text = serde_json::to_string_pretty(document)
         .map_err(|error| Failure::new(Exit::Output, format!("cannot write JSON: {error}")))?;
     text.push('\n');
-    print(&text)
+    Ok(text)
 }
 
 /// Prints to stdout. A reader that has gone away (`| head`) is no error.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(Exit::Output, format!("cannot write the output: {error}")))
-        }
+    match write(text) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(unwritten(&error)),
         _ => Ok(()),
     }
+}
+
+/// Prints to stdout what somebody must get.
+pub(crate) fn deliver(text: &str) -> Result<(), Failure> {
+    write(text).map_err(|error| unwritten(&error))
+}
+
+fn write(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}
+
+fn unwritten(error: &io::Error) -> Failure {
+    Failure::new(Exit::Output, format!("cannot write the output: {error}"))
 }
 
 /// Says something on stderr. Where nobody listens any more, nothing is lost by going on.

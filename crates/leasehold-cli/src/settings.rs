@@ -1,17 +1,16 @@
 //! What the program takes from its surroundings, and every environment variable it knows.
 //!
-//! Read: `LEASEHOLD_STORE`, where `--store` is not given. Set for the command that `run` starts:
-//! `LEASEHOLD_NAME` and `LEASEHOLD_FENCING_TOKEN`; both win over inherited ones, so in nested runs
-//! the command sees the innermost lock. Everything else, `LEASEHOLD_STORE` included, is passed on
-//! as it is. The place of the default store depends on the user alone, never on the environment,
-//! so that cron and a login shell meet.
+//! Read: `LEASEHOLD_STORE`, where `--store` is not given, and `LEASEHOLD_TICKET`, where a command
+//! that takes a ticket is given none. Set for the command that `run` and `adopt` start:
+//! `LEASEHOLD_NAME`, `LEASEHOLD_FENCING_TOKEN` and `LEASEHOLD_TICKET`; all win over inherited ones,
+//! so in nested runs the command sees the innermost lock. Everything else, `LEASEHOLD_STORE`
+//! included, is passed on as it is. The place of the default store depends on the user alone, never
+//! on the environment, so that cron and a login shell meet.
 
 use std::{env, ffi::OsString};
 
-use leasehold::Namespace;
-
 use crate::{
-    args::StoreArgs,
+    args::PlaceArgs,
     exit::{Exit, Failure},
 };
 
@@ -21,24 +20,26 @@ pub(crate) const STORE: &str = "LEASEHOLD_STORE";
 pub(crate) const NAME: &str = "LEASEHOLD_NAME";
 /// The fencing token of the grant that the command runs under.
 pub(crate) const FENCING_TOKEN: &str = "LEASEHOLD_FENCING_TOKEN";
+/// The ticket of the grant that the command runs under. It names the grant and binds nothing; it is
+/// a secret, and an environment is read by its own user alone. Empty counts as not set.
+pub(crate) const TICKET: &str = "LEASEHOLD_TICKET";
 
 /// Where the locks live and how much is said.
 #[derive(Debug)]
 pub(crate) struct Settings {
     /// The store's URL; `None`: this user's store on this machine.
     pub(crate) store: Option<String>,
-    pub(crate) namespace: Namespace,
     pub(crate) verbose: bool,
 }
 
 impl Settings {
     /// Arguments first, then the environment.
-    pub(crate) fn new(args: StoreArgs) -> Result<Self, Failure> {
+    pub(crate) fn new(args: PlaceArgs) -> Result<Self, Failure> {
         Self::from_parts(args, env::var_os(STORE))
     }
 
-    fn from_parts(args: StoreArgs, variable: Option<OsString>) -> Result<Self, Failure> {
-        let StoreArgs { store, namespace, verbose } = args;
+    fn from_parts(args: PlaceArgs, variable: Option<OsString>) -> Result<Self, Failure> {
+        let PlaceArgs { store, verbose } = args;
         let inherited = variable.filter(|url| !url.is_empty());
         let store = match (store, inherited) {
             (Some(url), _) => Some(url),
@@ -48,7 +49,7 @@ impl Settings {
             })?),
             (None, None) => None,
         };
-        Ok(Self { store, namespace, verbose })
+        Ok(Self { store, verbose })
     }
 }
 
@@ -60,7 +61,7 @@ mod tests {
 
     fn settings(option: Option<&str>, variable: Option<&[u8]>) -> Result<Settings, Failure> {
         let store = option.map(str::to_owned);
-        let args = StoreArgs { store, namespace: Namespace::default(), verbose: false };
+        let args = PlaceArgs { store, verbose: false };
         Settings::from_parts(args, variable.map(|bytes| OsString::from_vec(bytes.to_vec())))
     }
 

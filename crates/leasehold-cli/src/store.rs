@@ -12,6 +12,7 @@ use crate::{
     exit::{Exit, Failure},
     report,
     settings::Settings,
+    signals::Signals,
 };
 
 /// Where a store is.
@@ -123,6 +124,20 @@ impl Store {
     /// Leaves in good order. A client that fails to is gone with the process anyway.
     pub(crate) async fn close(&self) {
         let _ = self.0.close().await;
+    }
+}
+
+/// Ends a manager in good order, unless a signal comes: whoever is in a hurry is not kept by a slow
+/// store, which frees what is left anyway.
+pub(crate) async fn shut_down(locks: &LockManager, signals: &mut Signals) {
+    tokio::select! {
+        closed = locks.shutdown() => {
+            if let Err(error) = closed {
+                // What was to be given back was given back, or has been reported.
+                report::say(format_args!("closing the store failed: {error}"));
+            }
+        }
+        _ = signals.next_ending() => {}
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 
 use leasehold_core::{
     Binding, Error, ErrorKind, Extended, FencingToken, InvalidArgument, LockId, Operation,
-    Released, Remaining, Result, Ticket, Token, Ttl,
+    Released, Remaining, Renewal, Renewed, Result, Ticket, Token, Ttl,
 };
 
 use crate::{core::Core, entry::Entry, lease::Lease};
@@ -152,6 +152,19 @@ impl LeaseRef {
             Ok(Extended::NeedsTtl) => Err(invalid(InvalidArgument::new(NEEDS_TTL))),
             Err(fault) => Err(Error::from_fault(fault, Operation::Extend).on(&self.lock)),
         }
+    }
+
+    /// Starts the grant's own TTL anew, once, unless more than that is left, and says whether the
+    /// grant was still alive. One without a TTL stays so (rule L2).
+    ///
+    /// # Errors
+    /// `Backend`, `ShutDown`.
+    pub async fn renew(&self) -> Result<bool> {
+        let renewal = Renewal { lock: Arc::clone(&self.lock), token: self.token.clone() };
+        let answers = self.core.backend.renew(vec![renewal]).await;
+        let answers = answers
+            .map_err(|fault| Error::from_fault(fault, Operation::Extend).on(&self.lock))?;
+        Ok(matches!(answers[..], [Renewed::Held { .. }]))
     }
 
     /// Gives the grant back and says whether it was alive. A waiter with this token stays queued.

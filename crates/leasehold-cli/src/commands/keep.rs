@@ -1,16 +1,24 @@
-//! Keeping the lease of `leasehold run`, and telling early enough that it will be lost.
+//! Keeping an eye on the lease of `run` and `adopt`, and telling early enough that it will be lost.
 //!
-//! With a TTL the lease is extended every third of it. As long as the store answers, the lease's
-//! deadline is known; when it does not, the command has to be gone *before* that deadline, because
+//! The library renews a lease that has a TTL. As long as the store answers, the lease is certain
+//! for a while; when it does not, the command has to be gone *before* that while is over, because
 //! the lock passes on then (rule L3). So the loss is told while there is still time for TERM and
-//! KILL.
+//! KILL. The command has a ticket of the grant and may extend it, so the TTL is not taken for what
+//! it was, but read off what the renewals brought.
 
 use std::{cell::Cell, sync::Arc, time::Duration};
 
-use leasehold::{Clock, Error, ErrorKind, Lease, SystemClock, Ttl};
+use leasehold::{Clock, Error, ErrorKind, Lease, LeaseState, Remaining, SystemClock};
 use leasehold_core::{LocalTime, Sleep, defaults};
 
 use crate::report;
+
+/// How often the store is asked about a lease without a TTL, which nothing else would tell if
+/// somebody with the ticket gave it back.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// Deadlines that are as close as that are one, read twice.
+const SAME: Duration = Duration::from_millis(1);
 
 /// A lease that is lost, or will be before long.
 #[derive(Debug)]
@@ -21,94 +29,103 @@ pub(crate) struct Loss {
     pub(crate) grace: Duration,
 }
 
-/// Keeps one lease.
+/// Keeps an eye on one lease.
 #[derive(Debug)]
 pub(crate) struct Keeper<'a> {
     lease: &'a Lease,
     grace: Duration,
-    ttl: Option<Ttl>,
     clock: Arc<dyn Clock>,
-    /// Until when the lease is held for certain.
-    deadline: Cell<LocalTime>,
+    /// Until when the lease is certain, as seen last, and for how long it was when that was new;
+    /// `None`: it has no TTL.
+    certain: Cell<Option<Certain>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Certain {
+    until: LocalTime,
+    full: Duration,
 }
 
 impl<'a> Keeper<'a> {
-    /// Keeps a lease that was just granted.
-    pub(crate) fn new(lease: &'a Lease, ttl: Option<Ttl>, grace: Duration) -> Self {
+    /// Keeps an eye on a lease that was just granted.
+    pub(crate) fn new(lease: &'a Lease, grace: Duration) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-        // The grant is a little older than now; the first extension makes this exact.
-        let certain = ttl.map_or(Duration::MAX, |ttl| ttl.get() - ttl.get() / 10);
-        let deadline = Cell::new(clock.now().after(certain));
-        Self { lease, grace, ttl, clock, deadline }
+        let certain =
+            lease.certain_for().map(|full| Certain { until: clock.now().after(full), full });
+        Self { lease, grace, clock, certain: Cell::new(certain) }
     }
 
-    /// Returns when the lease is lost or, where it has a TTL that can no longer be extended, when
-    /// it is time to end the command.
+    /// Returns when the lease is lost or, where it has a TTL and is no longer renewed, when it is
+    /// time to end the command.
     pub(crate) async fn until_lost(self) -> Loss {
-        let Some(ttl) = self.ttl else {
-            let why = told(&self.lease.lost().await);
-            return Loss { why, grace: self.grace };
-        };
         tokio::select! {
             biased;
-            loss = self.until_last_moment(ttl) => loss,
-            loss = self.extend_while_held(ttl) => loss,
-            error = self.lease.lost() => self.gone(told(&error), ttl),
+            loss = self.until_last_moment() => loss,
+            error = self.lease.lost() => self.loss(told(&error)),
         }
     }
 
-    /// Extends the lease again and again; returns when the store does not know it any more.
-    async fn extend_while_held(&self, ttl: Ttl) -> Loss {
-        let mut failing = false;
+    async fn until_last_moment(&self) -> Loss {
+        let mut told = false;
         loop {
-            // From before the request was sent: what comes after may be the network's time.
-            let sent = self.clock.now();
-            let pause = match self.lease.extend(ttl.get()).await {
-                Ok(true) => {
-                    failing = false;
-                    self.deadline.set(sent.after(ttl.get() - ttl.get() / defaults::DRIFT_DIVISOR));
-                    ttl.get() / defaults::RENEWALS_PER_TTL
+            let Some(certain) = self.look() else {
+                self.sleep_until(self.clock.now().after(LOOK)).await;
+                // A store that does not answer now says nothing about the lease.
+                if let Ok(Remaining::Gone) = self.lease.remaining().await {
+                    return self.loss("the lease was lost: it was given back".to_owned());
                 }
-                Ok(false) => return self.gone("the lease was lost".to_owned(), ttl),
-                Err(error) => {
-                    if !failing {
-                        report::say(format_args!("the lease cannot be extended now: {error}"));
-                    }
-                    failing = true;
-                    (ttl.get() / 20).min(Duration::from_secs(1))
-                }
+                continue;
             };
-            self.sleep_until(self.clock.now().after(pause)).await;
-        }
-    }
-
-    /// Returns when the command has to be ended because the lease may be over soon.
-    async fn until_last_moment(&self, ttl: Ttl) -> Loss {
-        loop {
-            let kill_at = self.kill_at(ttl);
-            let warning = self.grace.min(ttl.get() / defaults::RENEWALS_PER_TTL);
-            let term_at = earlier(kill_at, warning);
-            if self.clock.now() >= term_at {
-                return self.gone("the lease could not be extended in time".to_owned(), ttl);
+            let warning = self.grace.min(certain.full / defaults::RENEWALS_PER_TTL);
+            let term_at = earlier(certain.kill_at(), warning);
+            let now = self.clock.now();
+            if now >= term_at {
+                return self.loss("the lease could not be renewed in time".to_owned());
             }
-            self.sleep_until(term_at).await;
+            match self.lease.state() {
+                LeaseState::Unknown if !told => {
+                    told = true;
+                    let lock = self.lease.lock();
+                    report::say(format_args!("{lock}: the lease cannot be renewed now"));
+                }
+                LeaseState::Unknown => {}
+                _ => told = false,
+            }
+            let look_at = now.after(certain.full / defaults::RENEWALS_PER_TTL);
+            self.sleep_until(term_at.min(look_at)).await;
         }
     }
 
-    /// Before the deadline there is time left, and after a destroy it does not count; past it the
-    /// lock may be somebody else's, and every moment is too much.
-    fn gone(&self, why: String, ttl: Ttl) -> Loss {
-        let left = self.kill_at(ttl).since(self.clock.now());
-        Loss { why, grace: self.grace.min(left) }
+    /// Until when the lease is certain now. Once it is lost this stays what it was: a lock that was
+    /// destroyed leaves the command the time that it would have had.
+    fn look(&self) -> Option<Certain> {
+        let now = self.clock.now();
+        let before = self.certain.get();
+        let certain = match (before, self.lease.certain_for()) {
+            (before, Some(Duration::ZERO)) => before,
+            (_, None) => None,
+            (Some(before), Some(left)) if is_same(before.until, now.after(left)) => Some(before),
+            (_, Some(left)) => Some(Certain { until: now.after(left), full: left }),
+        };
+        self.certain.set(certain);
+        certain
     }
 
-    /// The last moment for KILL: a little before the deadline, for the signal to do its work.
-    fn kill_at(&self, ttl: Ttl) -> LocalTime {
-        earlier(self.deadline.get(), (ttl.get() / 20).min(Duration::from_millis(50)))
+    /// Past the deadline the lock may be somebody else's, and every moment is too much.
+    fn loss(&self, why: String) -> Loss {
+        let left = self.look().map(|certain| certain.kill_at().since(self.clock.now()));
+        Loss { why, grace: left.map_or(self.grace, |left| self.grace.min(left)) }
     }
 
     async fn sleep_until(&self, at: LocalTime) {
         Sleep::until(Arc::clone(&self.clock), at).await;
+    }
+}
+
+impl Certain {
+    /// The last moment for KILL: a little before the deadline, for the signal to do its work.
+    fn kill_at(self) -> LocalTime {
+        earlier(self.until, (self.full / 20).min(Duration::from_millis(50)))
     }
 }
 
@@ -118,6 +135,10 @@ fn told(error: &Error) -> String {
         ErrorKind::Lost { why } => format!("the lease was lost: {why}"),
         _ => error.to_string(),
     }
+}
+
+fn is_same(one: LocalTime, other: LocalTime) -> bool {
+    one.since(other).max(other.since(one)) < SAME
 }
 
 fn earlier(time: LocalTime, by: Duration) -> LocalTime {

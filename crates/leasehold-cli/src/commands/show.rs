@@ -12,7 +12,7 @@ use crate::{
 
 /// Shows the lock of a name. Without a kind it is the one kind that is in use.
 pub(crate) async fn show(args: ShowArgs) -> Result<Exit, Failure> {
-    let settings = Settings::new(args.store)?;
+    let settings = Settings::new(args.store.place)?;
     let place = Place::of(&settings)?;
     if settings.verbose {
         place.say();
@@ -21,7 +21,7 @@ pub(crate) async fn show(args: ShowArgs) -> Result<Exit, Failure> {
     if place.exists() {
         let store = Store::open(&place)?;
         let kinds = args.kind.map_or_else(|| LockKind::ALL.to_vec(), |kind| vec![kind]);
-        let found = store.inspect(&settings.namespace, &args.name, &kinds).await;
+        let found = store.inspect(&args.store.namespace, &args.name, &kinds).await;
         store.close().await;
         states = found?;
     }

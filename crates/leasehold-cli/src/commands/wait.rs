@@ -1,4 +1,4 @@
-//! `leasehold run` until the lock is granted: the request, and what is said meanwhile.
+//! `run` and `acquire` until the lock is granted: the request, and what is said meanwhile.
 
 use std::{
     cell::Cell,
@@ -10,8 +10,8 @@ use std::{
 };
 
 use leasehold::{
-    Acquire, Lease, LockKind, LockManager, LockState, NamedMutex, NamedRwLock, NamedSemaphore,
-    Obstacle, Token, Ttl,
+    Acquire, FencingToken, HolderInfo, LockKind, LockManager, LockName, LockState, NamedMutex,
+    NamedRwLock, NamedSemaphore, Obstacle, Token,
 };
 use rustix::process::Signal;
 use tokio::{
@@ -20,9 +20,9 @@ use tokio::{
 };
 
 use crate::{
-    args::{RunArgs, ShareArgs, WaitArgs},
+    args::{LockArgs, ShareArgs, WaitArgs},
     duration,
-    exit::Failure,
+    exit::{Exit, Failure},
     report,
     signals::Signals,
 };
@@ -41,14 +41,14 @@ pub(crate) enum Wanted {
 
 /// How a wait ended, unless it failed.
 #[derive(Debug)]
-pub(crate) enum Waited {
-    Granted(Lease),
+pub(crate) enum Waited<G> {
+    Granted(G),
     Signalled(Signal),
 }
 
 impl Wanted {
     /// The handle of the kind that the arguments ask for.
-    pub(crate) fn open(locks: &LockManager, args: &RunArgs) -> Result<Self, Failure> {
+    pub(crate) fn open(locks: &LockManager, args: &LockArgs) -> Result<Self, Failure> {
         let name = args.name.clone();
         Ok(match args.share {
             ShareArgs { permits: Some(permits), weight, .. } => {
@@ -61,7 +61,15 @@ impl Wanted {
         })
     }
 
-    pub(crate) fn kind(&self) -> LockKind {
+    fn name(&self) -> &LockName {
+        match self {
+            Self::Mutex(lock) => lock.name(),
+            Self::Semaphore(lock, _) => lock.name(),
+            Self::Read(lock) | Self::Write(lock) => lock.name(),
+        }
+    }
+
+    fn kind(&self) -> LockKind {
         match self {
             Self::Mutex(_) => LockKind::Mutex,
             Self::Semaphore(..) => LockKind::Semaphore,
@@ -86,32 +94,84 @@ impl Wanted {
         }
     }
 
-    /// Waits for the grant. A signal that ends takes the request back (rule Q4).
-    pub(crate) async fn wait(
+    /// One name may be in use as several kinds, which do not exclude each other (rule N1): most
+    /// likely a mistake.
+    pub(crate) async fn warn_of_other_kinds(&self, locks: &LockManager) -> Result<(), Failure> {
+        let kind = self.kind();
+        let name = || self.name().clone();
+        for other in LockKind::ALL.into_iter().filter(|other| *other != kind) {
+            let state = match other {
+                LockKind::Mutex => locks.mutex(name())?.inspect().await?,
+                LockKind::Semaphore => locks.semaphore(name(), 1)?.inspect().await?,
+                LockKind::RwLock => locks.rw_lock(name())?.inspect().await?,
+            };
+            if state.is_some() {
+                let name = self.name();
+                report::say(format_args!(
+                    "warning: \"{name}\" is also in use as a {other}, which does not exclude this {kind}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the grant, of a request that `finish` completes. A signal that ends takes the
+    /// request back (rule Q4).
+    pub(crate) async fn wait<G, F>(
         &self,
         args: &WaitArgs,
-        ttl: Option<Ttl>,
         signals: &mut Signals,
         verbose: bool,
-    ) -> Result<Waited, Failure> {
+        finish: impl FnOnce(Acquire) -> F,
+    ) -> Result<Waited<G>, Failure>
+    where
+        F: Future<Output = leasehold::Result<G>>,
+    {
         let token = Token::random();
         let progress = Progress::new(self, token.short_id(), verbose);
         let (tell, queued) = oneshot::channel();
         let timeout = if args.no_wait { Some(Duration::ZERO) } else { args.wait };
-        let request =
-            self.request().timeout(timeout).ttl(ttl.map(Ttl::get)).token(token).on_queued(
-                move |obstacle| {
-                    // Nobody listens when the wait has ended.
-                    let _ = tell.send(obstacle.clone());
-                },
-            );
+        let request = self.request().timeout(timeout).token(token).on_queued(move |obstacle| {
+            // Nobody listens when the wait has ended.
+            let _ = tell.send(obstacle.clone());
+        });
         let outcome = tokio::select! {
             biased;
             signal = signals.next_ending() => Ok(Waited::Signalled(signal)),
-            outcome = request.into_future() => outcome.map(Waited::Granted),
+            outcome = finish(request) => outcome.map(Waited::Granted),
             never = progress.tell(queued) => match never {},
         };
         Ok(outcome?)
+    }
+
+    /// Says on stderr that it was granted.
+    pub(crate) fn say_granted(&self, fencing: FencingToken) {
+        report::say(format_args!("{self}: granted, fencing token {fencing}"));
+    }
+}
+
+/// Who asks.
+pub(crate) fn holder_info(args: &LockArgs) -> Result<HolderInfo, Failure> {
+    let info = HolderInfo::here();
+    match &args.label {
+        None => Ok(info),
+        Some(label) => {
+            info.labelled(label).map_err(|error| Failure::new(Exit::Usage, error.to_string()))
+        }
+    }
+}
+
+/// What can be refused without the store is refused before the store is touched (rule W6).
+pub(crate) fn check(args: &LockArgs) -> Result<(), Failure> {
+    match (args.share.permits, args.share.weight) {
+        (Some(permits), Some(weight)) if weight.get() > permits.get() => Err(Failure::new(
+            Exit::Usage,
+            format!(
+                "semaphore \"{}\": a weight of {weight} is above the capacity of {permits}",
+                args.name
+            ),
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -197,11 +257,6 @@ impl Drop for Progress<'_> {
 
 impl fmt::Display for Wanted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = match self {
-            Self::Mutex(lock) => lock.name(),
-            Self::Semaphore(lock, _) => lock.name(),
-            Self::Read(lock) | Self::Write(lock) => lock.name(),
-        };
-        write!(f, "{} \"{name}\"", self.kind())
+        write!(f, "{} \"{}\"", self.kind(), self.name())
     }
 }
