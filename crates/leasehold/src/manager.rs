@@ -58,7 +58,6 @@ impl LockManager {
     }
 
     /// Sets namespace and defaults before the store.
-    #[must_use]
     pub fn builder() -> ManagerBuilder {
         ManagerBuilder::default()
     }

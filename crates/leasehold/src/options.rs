@@ -64,6 +64,9 @@ pub struct TryAcquire {
 /// A caller's cancellation: its output is the reason.
 pub(crate) type Cancel = Pin<Box<dyn Future<Output = String> + Send>>;
 
+/// What a caller wants to do once it is queued.
+pub(crate) type OnQueued = Box<dyn FnOnce(&Obstacle) + Send>;
+
 pub(crate) struct Options {
     pub(crate) share: Share,
     pub(crate) timeout: Option<Duration>,
@@ -82,7 +85,7 @@ pub(crate) struct Rare {
     pub(crate) cancel: Option<Cancel>,
     pub(crate) token: Option<Token>,
     pub(crate) info: Option<Arc<HolderInfo>>,
-    pub(crate) on_queued: Option<Box<dyn FnOnce(&Obstacle) + Send>>,
+    pub(crate) on_queued: Option<OnQueued>,
     pub(crate) invalid: Option<InvalidArgument>,
 }
 
