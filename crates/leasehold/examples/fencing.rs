@@ -1,5 +1,6 @@
 //! A holder that was stopped for too long writes once too often, and the storage refuses it.
 //! `cargo run --example fencing`
+#![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::{error::Error, time::Duration};
 

@@ -2,6 +2,7 @@
 //!
 //! The lease is renewed while the leader lives. Here somebody else destroys the lock, as an operator
 //! would with a leader that hangs; an expired TTL is told in the same way.
+#![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::{error::Error, time::Duration};
 

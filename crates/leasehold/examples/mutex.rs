@@ -1,5 +1,6 @@
 //! Two tasks take turns. `cargo run --example mutex`, or with a store that other processes share:
 //! `LOCKS=sqlite:demo.db cargo run --example mutex` in two shells at once.
+#![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::{env, error::Error, time::Duration};
 

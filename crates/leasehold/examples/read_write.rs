@@ -1,4 +1,5 @@
 //! Readers together, a writer alone, nobody overtakes. `cargo run --example read_write`
+#![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::{error::Error, time::Duration};
 

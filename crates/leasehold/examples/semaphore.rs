@@ -1,4 +1,5 @@
 //! Five exports, three units of capacity, one of them heavy. `cargo run --example semaphore`
+#![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::{error::Error, time::Duration};
 

@@ -5,6 +5,7 @@
 //!
 //! Dispatcher and workers are tasks here; with `LOCKS=sqlite:PATH` they may as well be processes:
 //! all that passes between them is text.
+#![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::{env, error::Error, time::Duration};
 

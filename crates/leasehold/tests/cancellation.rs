@@ -17,7 +17,7 @@ fn a_dropped_waiter_lets_the_next_one_in() {
     let mut next = Probe::pending(orders.lock());
     drop(head);
     now(lease.release()).unwrap();
-    next.granted();
+    drop(next.granted());
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn a_dropped_head_lets_followers_that_fit_in_at_once() {
     let head = Probe::pending(exports.acquire_many(3));
     let mut light = Probe::pending(exports.acquire());
     drop(head);
-    light.granted();
+    drop(light.granted());
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn a_grant_that_is_dropped_before_it_was_seen_is_passed_on() {
     now(lease.release()).unwrap();
     assert!(first.is_woken() && !second.is_woken(), "only the head is woken");
     drop(first);
-    second.granted();
+    drop(second.granted());
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn w4_cancelled_while_queued_leaves_alone() {
     now(lease.release()).unwrap();
     let second = before.granted();
     drop(second);
-    after.granted();
+    drop(after.granted());
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn a_waiter_of_another_client_is_served_in_order() {
     assert!(second.waits());
     // Dropping the whole other client ends its grant.
     drop((lease, theirs, first, there));
-    second.granted();
+    drop(second.granted());
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn a_forgotten_waiter_blocks_nobody_for_longer_than_its_claim() {
     drop(lease);
     assert!(next.waits());
     clock.advance(Duration::from_secs(2));
-    next.granted();
+    drop(next.granted());
 }
 
 #[test]
@@ -211,5 +211,5 @@ fn a_waiter_that_slept_through_its_claim_is_queued_again() {
     let held = next.granted();
     assert!(sleepy.poll().is_none(), "behind the next one now");
     drop(held);
-    sleepy.granted();
+    drop(sleepy.granted());
 }

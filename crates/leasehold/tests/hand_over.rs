@@ -63,6 +63,27 @@ fn sl5_a_queued_token_is_held_once_it_is_granted() {
 }
 
 #[test]
+fn l2_a_reference_renews_by_the_grant_s_own_ttl_and_never_shortens() {
+    let (here, there, clock) = two();
+    let ttl = Duration::from_secs(600);
+    let ticket = now(here.mutex("orders").unwrap().lock().ttl(ttl).detached()).unwrap();
+    let restored = there.restore(ticket.ticket()).unwrap();
+    clock.advance(Duration::from_secs(500));
+    assert!(now(restored.renew()).unwrap());
+    assert_eq!(now(restored.remaining()).unwrap(), Remaining::Left(ttl));
+    assert!(now(restored.extend(ttl * 2)).unwrap());
+    clock.advance(ttl);
+    assert!(now(restored.renew()).unwrap());
+    assert_eq!(now(restored.remaining()).unwrap(), Remaining::Left(ttl * 2));
+    clock.advance(ttl * 2);
+    assert!(!now(restored.renew()).unwrap(), "a grant that is gone is never revived");
+    let endless = now(here.mutex("endless").unwrap().lock().ttl(None)).unwrap();
+    let restored = here.mutex("endless").unwrap().restore(endless.token().clone());
+    assert!(now(restored.renew()).unwrap());
+    assert_eq!(now(restored.remaining()).unwrap(), Remaining::Never);
+}
+
+#[test]
 fn t8_a_ticket_outlives_the_manager_that_made_it() {
     let (here, there, clock) = two();
     let exports = here.semaphore("exports", 3).unwrap();
@@ -99,7 +120,7 @@ fn t8_a_detached_grant_ends_with_its_ttl_only() {
     clock.advance(ms(9_999));
     assert!(waiter.waits());
     clock.advance(ms(1));
-    waiter.granted();
+    drop(waiter.granted());
 }
 
 #[test]

@@ -14,7 +14,7 @@ fn g1_g5_the_same_name_is_the_same_lock() {
     let mut second = Probe::pending(locks.mutex("x").unwrap().lock().timeout(ms(50)));
     clock.advance(ms(50));
     assert!(second.done().unwrap_err().is_timeout());
-    now(locks.mutex("y").unwrap().try_lock()).unwrap().unwrap();
+    drop(now(locks.mutex("y").unwrap().try_lock()).unwrap().unwrap());
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn g11_the_managers_cancel_all_rejects_its_own_waiters() {
     assert_eq!(here.count(None), 3);
     assert!(lease.is_held() && theirs.waits());
     now(lease.release()).unwrap();
-    theirs.granted();
+    drop(theirs.granted());
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn s4_s16_r13_r17_cancel_all_of_one_lock() {
     clock.advance(ms(100));
     assert!(next.done().unwrap_err().is_timeout());
     now(writer.release()).unwrap();
-    now(catalog.write()).unwrap();
+    drop(now(catalog.write()).unwrap());
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn n5_a_manager_that_missed_the_destroy_learns_of_it() {
     assert!(why.to_string().contains("destroyed") && !held);
     assert_eq!(now(orders.lock()).unwrap_err().kind(), &ErrorKind::Destroyed);
     clock.advance(Duration::from_secs(1));
-    now(there.mutex("orders").unwrap().try_lock()).unwrap().expect("a fresh lock");
+    drop(now(there.mutex("orders").unwrap().try_lock()).unwrap().expect("a fresh lock"));
 }
 
 #[test]

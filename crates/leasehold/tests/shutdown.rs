@@ -23,7 +23,7 @@ fn n6_shutdown_ends_its_own_and_nothing_else() {
     assert_eq!(waiter.done().unwrap_err().kind(), &ErrorKind::ShutDown);
     assert!(!lease.is_held());
     assert!(matches!(now(lease.lost()).kind(), ErrorKind::Lost { .. }));
-    behind.granted();
+    drop(behind.granted());
     assert!(other.is_held());
     assert!(now(theirs.is_locked()).unwrap());
     // Refused from now on; repeated shutdowns do nothing.
@@ -64,7 +64,7 @@ fn dropping_the_last_handle_ends_its_grants() {
     drop(here);
     assert!(waiter.waits(), "a lease keeps its manager");
     drop(lease);
-    waiter.granted();
+    drop(waiter.granted());
 }
 
 /// Acceptance P1 to P4: this test runs itself as a child that must end by itself.
