@@ -10,7 +10,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let locks = leasehold::connect(&url).await?;
     let demo = locks.mutex("demo")?;
     let (one, two) = tokio::join!(turn(&demo, "one"), turn(&demo, "two"));
-    (one?, two?);
+    one?;
+    two?;
     locks.shutdown().await?;
     Ok(())
 }

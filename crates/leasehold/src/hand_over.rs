@@ -162,8 +162,8 @@ impl LeaseRef {
     pub async fn renew(&self) -> Result<bool> {
         let renewal = Renewal { lock: Arc::clone(&self.lock), token: self.token.clone() };
         let answers = self.core.backend.renew(vec![renewal]).await;
-        let answers = answers
-            .map_err(|fault| Error::from_fault(fault, Operation::Extend).on(&self.lock))?;
+        let answers =
+            answers.map_err(|fault| Error::from_fault(fault, Operation::Extend).on(&self.lock))?;
         Ok(matches!(answers[..], [Renewed::Held { .. }]))
     }
 
