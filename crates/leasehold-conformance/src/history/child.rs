@@ -4,6 +4,7 @@ use std::{
     collections::VecDeque,
     env,
     io::{BufRead as _, BufReader, Write as _},
+    path::PathBuf,
     process::{Child as Process, ChildStdin, Command, ExitStatus, Stdio},
     sync::mpsc::Sender,
     thread,
@@ -40,9 +41,8 @@ impl Child {
         fates: VecDeque<Fate>,
         told: Sender<(u32, Option<Tells>)>,
     ) -> Self {
-        let program = env::current_exe().expect("the running program has a path");
         let text = serde_json::to_string(assignment).expect("it is data");
-        let mut process = Command::new(program)
+        let mut process = Command::new(this_program())
             .env(ASSIGNMENT_VARIABLE, text)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -97,6 +97,16 @@ impl Child {
 
     fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.process), signal).expect("it was not waited for yet");
+    }
+}
+
+/// What the running program is started by, also when its file is replaced meanwhile: a soak takes
+/// longer than a build.
+fn this_program() -> PathBuf {
+    if cfg!(target_os = "linux") {
+        "/proc/self/exe".into()
+    } else {
+        env::current_exe().expect("the running program has a path")
     }
 }
 

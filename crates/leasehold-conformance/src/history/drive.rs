@@ -21,8 +21,8 @@ use super::{
     log::{self, Log},
     plan::{Assignment, Fate, LockPlan, Rng, Size, Step, TTL_MS, Tells},
     recorder::Recorder,
+    rogue::request,
     stage::Stage,
-    worker::request,
 };
 use crate::bench::block::outcome;
 

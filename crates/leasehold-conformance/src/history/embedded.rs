@@ -13,7 +13,7 @@ use leasehold_core::{
     Acquire, Acquired, Backend, Binding, Fault, FaultKind, HolderInfo, LockKind, Ttl,
 };
 
-use super::{plan::LockPlan, stage::Stage, worker::request};
+use super::{plan::LockPlan, rogue::request, stage::Stage};
 use crate::bench::block::outcome;
 
 /// No machine has this boot id.

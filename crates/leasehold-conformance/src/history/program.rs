@@ -43,8 +43,12 @@ pub fn soak(stage: &dyn Stage, seed: Option<u64>) -> ExitCode {
     if run(stage, Size::SOAK, seed) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Ends the process as one of a history, when it is one.
-fn take_part(stage: &dyn Stage) {
+/// Runs as a process of a history and ends with it, when [`drive()`](super::drive()) has started
+/// this program as one; else does nothing. A program that calls that calls this first.
+///
+/// # Panics
+/// When the store cannot be opened.
+pub fn take_part(stage: &dyn Stage) {
     if let Ok(text) = env::var(ASSIGNMENT_VARIABLE) {
         let assignment: Assignment = serde_json::from_str(&text).expect("an assignment");
         let backend = stage.connect(&assignment.address).expect("the store opens");

@@ -26,6 +26,8 @@ pub struct Summary {
     pub gave_up: BTreeMap<GaveUp, usize>,
     /// Waiters whose claim ran out before they saw it, or that were skipped.
     pub missed: usize,
+    /// The same in processes that were never stopped: the machine was too slow to confirm.
+    pub missed_without_stop: usize,
     /// Sections whose lease was lost while they ran.
     pub lost: usize,
     /// The same in processes that were never stopped: the machine was too slow to renew.
@@ -68,9 +70,11 @@ impl Summary {
                 *summary.gave_up.entry(why).or_default() += 1;
             }
             let is_lost = a.lost_at.is_some();
+            let slept = !story.life_of(a).stops.is_empty();
             summary.missed += usize::from(a.missed);
+            summary.missed_without_stop += usize::from(a.missed && !slept);
             summary.lost += usize::from(is_lost);
-            summary.lost_without_stop += usize::from(is_lost && story.life_of(a).stops.is_empty());
+            summary.lost_without_stop += usize::from(is_lost && !slept);
             summary.stale_writes_refused +=
                 a.stored.iter().filter(|(_, accepted)| !accepted).count();
         }
@@ -112,7 +116,11 @@ impl fmt::Display for Summary {
         for (why, count) in &self.gave_up {
             write!(f, " {count} {why:?}")?;
         }
-        writeln!(f, ", {} claims missed", self.missed)?;
+        writeln!(
+            f,
+            ", {} claims missed ({} without a stop)",
+            self.missed, self.missed_without_stop
+        )?;
         write!(
             f,
             "{} sections lost their lease ({} without a stop), {} stale writes refused, {} looks \

@@ -14,16 +14,14 @@ use std::{
 };
 
 use leasehold::{Acquire as Acquiring, Lease, LockManager};
-use leasehold_core::{
-    Acquire, Acquired, AttemptId, Backend, Binding, Capacity, CapacityClaim, Confirmed, HolderInfo,
-    LockId, LockKind, LockName, Namespace, Share, Sleep, Token, Ttl, Weight, defaults,
-};
+use leasehold_core::{Backend, HolderInfo, LockKind, Sleep, Wake};
 
 use super::{
     event::{Doing, GaveUp, Id, What},
     log::Log,
     plan::{Assignment, Fate, LockPlan, Order, Rng, TTL_MS, Tells},
     recorder::Recorder,
+    rogue::{Rogue, request},
     storage,
 };
 use crate::bench::block::{block_on, outcome};
@@ -107,7 +105,7 @@ struct Worker<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Inside {
     Work,
-    Fate(Fate),
+    Fate,
 }
 
 impl Worker<'_> {
@@ -139,24 +137,23 @@ impl Worker<'_> {
         }
     }
 
-    /// Meets a fate that is not the last; false: the history is over before.
+    /// Tries to do what a fate is about, until it is met; false: the history is over before.
     fn meet(&mut self, fate: Fate) -> bool {
         for _ in 0..TRIES_MAX {
             if self.is_to_finish() {
                 return false;
             }
             let met = match fate {
-                Fate::Killed(Doing::Anything) | Fate::Stopped(Doing::Anything) => {
-                    // The driver comes when it likes.
-                    false
-                }
+                // The driver comes when it likes.
+                Fate::Killed(Doing::Anything) | Fate::Stopped(Doing::Anything) => false,
                 Fate::Killed(Doing::Holding) | Fate::Stopped(Doing::Holding) => {
-                    self.section_with(Inside::Fate(fate))
+                    let result = self.acquiring(true).blocking();
+                    self.enter(result, Inside::Fate)
                 }
                 Fate::Stopped(Doing::Queued) => self.stopped_in_the_queue(),
-                Fate::Killed(Doing::Queued) => self.out_of_line(fate),
+                Fate::Killed(Doing::Queued) => self.dies_in_the_queue(),
                 Fate::Killed(Doing::Claimed) | Fate::Stopped(Doing::Claimed) => {
-                    self.out_of_line(fate)
+                    self.does_not_confirm()
                 }
             };
             if met {
@@ -168,69 +165,47 @@ impl Worker<'_> {
         true
     }
 
+    /// A section, waited for in earnest mostly.
     fn section(&mut self) {
-        match self.rng.between(0, 99) {
-            0..6 => self.impatient_section(),
-            6..10 => self.cancelled_section(),
-            10..13 => self.dropped_section(),
-            13..16 => self.tried_section(),
-            _ => {
-                self.section_with(Inside::Work);
+        let manner = self.rng.between(0, 99);
+        let some_ms = Duration::from_millis(self.rng.between(1, 20).into());
+        let acquiring = self.acquiring(false);
+        let result = match manner {
+            0..6 => Some(acquiring.timeout(some_ms).blocking()),
+            6..10 => {
+                let clock = self.recorder.clock();
+                let cancelled = Sleep::until(Arc::clone(clock), clock.now().after(some_ms));
+                Some(acquiring.cancel_on(cancelled).blocking())
             }
+            10..13 => block_on(acquiring.into_future(), some_ms),
+            13..16 => Some(acquiring.timeout(Duration::ZERO).blocking()),
+            _ => Some(acquiring.blocking()),
+        };
+        match result {
+            Some(result) => {
+                self.enter(result, Inside::Work);
+            }
+            None => self.gave_up(GaveUp::Dropped),
         }
         self.tell_hand_offs();
     }
 
-    /// A section that is waited for in earnest; false: there was none.
-    fn section_with(&mut self, inside: Inside) -> bool {
-        let acquiring = self.acquiring(inside != Inside::Work);
-        match acquiring.blocking() {
+    /// The section of an acquisition, or why there is none; false then.
+    fn enter(&mut self, result: leasehold::Result<Lease>, inside: Inside) -> bool {
+        match result {
             Ok(lease) => {
                 self.inside(&lease, inside);
                 true
             }
-            Err(error) => self.no_lease(&error),
-        }
-    }
-
-    fn impatient_section(&mut self) {
-        let timeout = Duration::from_millis(self.rng.between(1, 30).into());
-        match self.acquiring(false).timeout(timeout).blocking() {
-            Ok(lease) => self.inside(&lease, Inside::Work),
             Err(error) => {
-                self.no_lease(&error);
-            }
-        }
-    }
-
-    fn cancelled_section(&mut self) {
-        let clock = self.recorder.clock();
-        let at = clock.now().after(Duration::from_millis(self.rng.between(0, 20).into()));
-        let cancelled = Sleep::until(Arc::clone(clock), at);
-        match self.acquiring(false).cancel_on(cancelled).blocking() {
-            Ok(lease) => self.inside(&lease, Inside::Work),
-            Err(error) => {
-                self.no_lease(&error);
-            }
-        }
-    }
-
-    fn dropped_section(&mut self) {
-        let within = Duration::from_millis(self.rng.between(0, 10).into());
-        match block_on(self.acquiring(false).into_future(), within) {
-            Some(Ok(lease)) => self.inside(&lease, Inside::Work),
-            Some(Err(error)) => {
-                self.no_lease(&error);
-            }
-            None => self.gave_up(GaveUp::Dropped),
-        }
-    }
-
-    fn tried_section(&mut self) {
-        match self.acquiring(false).timeout(Duration::ZERO).blocking() {
-            Ok(lease) => self.inside(&lease, Inside::Work),
-            Err(error) => {
-                self.no_lease(&error);
+                self.gave_up(if error.is_timeout() {
+                    GaveUp::TimedOut
+                } else if error.is_cancelled() {
+                    GaveUp::Cancelled
+                } else {
+                    GaveUp::Failed
+                });
+                false
             }
         }
     }
@@ -248,7 +223,7 @@ impl Worker<'_> {
                     _ => Duration::from_micros(self.rng.between(0, 2_000).into()),
                 });
             }
-            Inside::Fate(_) => {
+            Inside::Fate => {
                 tell(&Tells::AtFate { id: id.clone(), lock: lease.lock().name().to_string() });
                 self.await_go();
             }
@@ -285,12 +260,8 @@ impl Worker<'_> {
             tell(&Tells::AtFate { id, lock });
             *was_told.lock().unwrap_or_else(PoisonError::into_inner) = true;
         });
-        match acquiring.blocking() {
-            Ok(lease) => self.inside(&lease, Inside::Work),
-            Err(error) => {
-                self.no_lease(&error);
-            }
-        }
+        let result = acquiring.blocking();
+        self.enter(result, Inside::Work);
         let told = *told.lock().unwrap_or_else(PoisonError::into_inner);
         if told {
             self.await_go();
@@ -298,79 +269,37 @@ impl Worker<'_> {
         told
     }
 
-    /// Asks the store itself, and does not do what a client should.
-    fn out_of_line(&mut self, fate: Fate) -> bool {
-        let plan = self.rng.pick(&self.assignment.locks).clone();
-        let request = self.request(&plan);
-        let (id, log) = (self.recorder.id(&request.token), Arc::clone(self.recorder.log()));
-        let at_fate = Tells::AtFate { id: id.clone(), lock: plan.name };
-        let release = |worker: &Self| {
-            let released = worker.recorder.release(&request.lock, &request.token);
-            if outcome(released).is_err() {
-                worker.recorder.abandon(&request.lock, &request.token);
-            }
-        };
-        let place = match outcome(self.recorder.acquire(&request)) {
-            Ok(Acquired::Queued(place)) => place,
-            Ok(Acquired::Granted(_)) => {
-                release(self);
-                return false;
-            }
-            Ok(_) | Err(_) => return false,
-        };
-        if fate == Fate::Killed(Doing::Queued) {
-            tell(&at_fate);
-            self.await_go();
-            unreachable!("the driver kills who waits here");
-        }
-        // A wake is a hint; the store says whether this one is claimed.
-        let claimed = loop {
-            if block_on(place.wake.notified(), PATIENCE).is_none() {
-                break false;
-            }
-            let Ok(state) = outcome(self.recorder.inspect(&request.lock)) else { break false };
-            let holders = state.iter().flat_map(|state| &state.holders);
-            let mut own = holders.filter(|holder| Id::of_holder(holder).as_ref() == Some(&id));
-            if let Some(holder) = own.next() {
-                break holder.claimed;
-            }
-            let waiters = state.iter().flat_map(|state| &state.waiters);
-            let mut own = waiters.filter_map(Id::of_waiter).filter(|waiter| *waiter == id);
-            if own.next().is_none() {
-                break false;
-            }
-        };
-        if !claimed {
-            release(self);
+    fn dies_in_the_queue(&mut self) -> bool {
+        let Some((rogue, _)) = self.queues() else { return false };
+        tell(&rogue.at_fate());
+        self.await_go();
+        unreachable!("the driver kills who waits here")
+    }
+
+    fn does_not_confirm(&mut self) -> bool {
+        let Some((rogue, wake)) = self.queues() else { return false };
+        if !rogue.is_claimed(&wake, PATIENCE) {
+            rogue.leave();
             return false;
         }
-        log.note(What::Claimed { id });
-        tell(&at_fate);
+        self.recorder.log().note(What::Claimed { id: rogue.id.clone() });
+        tell(&rogue.at_fate());
         self.await_go();
-        if let Ok(Confirmed::Unknown) =
-            outcome(self.recorder.confirm(&request.lock, &request.token))
-        {
-            return true;
-        }
-        release(self);
+        // It was stopped; what it does now comes too late, or just in time.
+        rogue.confirm_and_leave();
         true
+    }
+
+    /// A place in a queue, asked of the store itself; `None`: nobody was in the way.
+    fn queues(&mut self) -> Option<(Rogue, Wake)> {
+        let plan = self.rng.pick(&self.assignment.locks).clone();
+        let weight = self.rng.between(1, plan.capacity);
+        Rogue::queues(&self.recorder, request(&plan, &self.info, weight))
     }
 
     fn await_go(&self) {
         let go = self.orders.recv_timeout(DRIVER_BOUND).expect("the driver comes back");
         assert_eq!(go, Order::Go);
-    }
-
-    /// Notes why there is no lease.
-    fn no_lease(&self, error: &leasehold::Error) -> bool {
-        self.gave_up(if error.is_timeout() {
-            GaveUp::TimedOut
-        } else if error.is_cancelled() {
-            GaveUp::Cancelled
-        } else {
-            GaveUp::Failed
-        });
-        false
     }
 
     fn gave_up(&self, why: GaveUp) {
@@ -412,34 +341,5 @@ impl Worker<'_> {
         let (recorder, lock) = (self.recorder.clone(), request(plan, &self.info, 1).lock);
         // The recorder logs the queue; a fault is in the log as well.
         acquiring.on_queued(move |_| drop(outcome(recorder.inspect(&lock))))
-    }
-
-    fn request(&mut self, plan: &LockPlan) -> Acquire {
-        request(plan, &self.info, self.rng.between(1, plan.capacity))
-    }
-}
-
-/// A request for a lock of a history, sent to the store itself.
-pub(super) fn request(plan: &LockPlan, info: &Arc<HolderInfo>, weight: u32) -> Acquire {
-    let name = LockName::new(&plan.name).expect("a valid name");
-    let capacity = Capacity::new(plan.capacity).expect("a valid capacity");
-    Acquire {
-        lock: Arc::new(LockId::new(Namespace::default(), plan.kind, name)),
-        generation: None,
-        capacity: CapacityClaim::Exactly(capacity),
-        share: match plan.kind {
-            LockKind::Mutex => Share::ONE,
-            LockKind::RwLock if weight == plan.capacity => Share::Whole,
-            LockKind::RwLock => Share::ONE,
-            LockKind::Semaphore => Share::Permits(Weight::new(weight).expect("a valid weight")),
-        },
-        token: Token::random(),
-        attempt: AttemptId::random(),
-        ttl: Some(Ttl::new(TTL).expect("a valid TTL")),
-        binding: Binding::Client,
-        wait: true,
-        not_after: None,
-        queue_limit: defaults::QUEUE_LIMIT,
-        info: Arc::clone(info),
     }
 }
