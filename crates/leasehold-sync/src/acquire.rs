@@ -1,0 +1,239 @@
+//! [`Acquire`]: the future of a request that cannot fail.
+
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use pin_project_lite::pin_project;
+
+use crate::{
+    acquire_with::AcquireWith,
+    block::block_on,
+    budget,
+    cancel::CancelReason,
+    error::LockKind,
+    hold::{Mode, Source},
+    raw::{Arrival, Left, Node, Phase},
+};
+
+/// What an acquiring future gives: a guard or permits. Implemented by the guards of this crate
+/// and by nothing else.
+pub trait Grant: Sized + sealed::Sealed {
+    /// What the future keeps until the grant: a reference to the lock, or a share of it.
+    #[doc(hidden)]
+    type Source: Source;
+    #[doc(hidden)]
+    type Mode: Mode;
+    #[doc(hidden)]
+    const KIND: LockKind;
+    /// The guard; `Self`, save for an [`Upgrade`](crate::Upgrade).
+    type Guard;
+
+    /// The permits of that mode were granted by the source and are the guard's from now on.
+    #[doc(hidden)]
+    fn granted(source: Self::Source, mode: Self::Mode) -> Self::Guard;
+}
+
+pub(crate) mod sealed {
+    /// Keeps [`Grant`](super::Grant) within this crate.
+    pub trait Sealed {}
+}
+
+pin_project! {
+    /// The future of `lock`, `read`, `write` and `acquire`: it gives the guard itself and cannot
+    /// fail. With [`timeout`](Self::timeout) or [`cancel_on`](Self::cancel_on) it can.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it takes the request back: a waiter leaves the queue, a grant that was on its way
+    /// is passed on (rules Q4 and W7).
+    #[must_use = "futures do nothing unless polled"]
+    pub struct Acquire<G: Grant> {
+        source: Option<G::Source>,
+        mode: G::Mode,
+        #[pin]
+        node: Node,
+    }
+
+    impl<G: Grant> PinnedDrop for Acquire<G> {
+        #[inline]
+        fn drop(this: Pin<&mut Self>) {
+            if this.source.is_some() && this.node.phase() != Phase::Outside {
+                this.leave_for_good();
+            }
+        }
+    }
+}
+
+/// The weight is above the capacity.
+pub(crate) struct TooHeavy;
+
+impl<G: Grant> Acquire<G> {
+    #[inline]
+    pub(crate) fn new(source: G::Source, mode: G::Mode) -> Self {
+        Self { source: Some(source), mode, node: Node::new() }
+    }
+
+    /// Gives up after that time: the future then gives a `Result`.
+    ///
+    /// Zero is one attempt that never queues (rule W2); a free lock is granted whatever the
+    /// timeout. The clock is read, and a timer set, only if the request really waits.
+    pub fn timeout(self, timeout: Duration) -> AcquireWith<G> {
+        AcquireWith::new(self).timeout(timeout)
+    }
+
+    /// Gives up when `cancelled` is ready; its output becomes the reason (rule W4). The future
+    /// then gives a `Result`.
+    ///
+    /// One that is ready already counts as cancelled, even when the lock is free. After the grant
+    /// it has no effect.
+    pub fn cancel_on<C>(self, cancelled: C) -> AcquireWith<G, C>
+    where
+        C: Future<Output: CancelReason>,
+    {
+        AcquireWith::new(self).cancel_on(cancelled)
+    }
+
+    /// Blocks this thread instead of a task. Not for async code, where it would hold up others.
+    ///
+    /// # Fairness
+    ///
+    /// It queues among the tasks, in the order of arrival.
+    pub fn blocking(mut self) -> G::Guard {
+        match self.try_now() {
+            Some(granted) => granted,
+            None => block_on(self),
+        }
+    }
+
+    /// One attempt that never queues. Not to be called once polled.
+    #[inline]
+    pub(crate) fn try_now(&mut self) -> Option<G::Guard> {
+        let source = self.source.take()?;
+        if self.mode.try_take(source.raw()) {
+            return Some(G::granted(source, self.mode));
+        }
+        self.source = Some(source);
+        None
+    }
+
+    /// As [`Self::try_now`], when pinned.
+    #[inline]
+    pub(crate) fn try_pinned(self: Pin<&mut Self>) -> Option<G::Guard> {
+        let this = self.project();
+        let taken = this.mode.try_take(this.source.as_ref()?.raw());
+        if taken { this.source.take().map(|source| G::granted(source, *this.mode)) } else { None }
+    }
+
+    /// Whether it has not been queued yet.
+    #[inline]
+    pub(crate) fn is_outside(&self) -> bool {
+        self.node.phase() == Phase::Outside
+    }
+
+    /// The weight asked for, and the capacity now.
+    pub(crate) fn asked(&self) -> Option<(u32, u32)> {
+        let raw = self.source.as_ref()?.raw();
+        Some((self.mode.weight(raw), raw.capacity()))
+    }
+
+    /// How many are queued on the lock.
+    pub(crate) fn queued(&self) -> u32 {
+        self.source.as_ref().map_or(0, |source| source.raw().queued())
+    }
+
+    /// The weight can only be too heavy if it is neither 1 nor the capacity.
+    ///
+    /// Always inlined: where the lock is free, the whole future melts into its caller.
+    #[inline(always)]
+    pub(crate) fn poll_granted(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<G::Guard, TooHeavy>> {
+        if self.is_outside() {
+            // Asked before the permit is taken: a task that has to yield must not hold the lock
+            // while it sleeps, or everybody else waits for it.
+            let progress = ready!(budget::poll_proceed(cx));
+            let this = self.as_mut().project();
+            if let Some(source) = this.source.take() {
+                if this.mode.try_take_fast(source.raw()) == Some(true) {
+                    progress.made_progress();
+                    return Poll::Ready(Ok(G::granted(source, *this.mode)));
+                }
+                *this.source = Some(source);
+            }
+        }
+        self.poll_waiting(cx)
+    }
+
+    #[inline(never)]
+    fn poll_waiting(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<G::Guard, TooHeavy>> {
+        let this = self.project();
+        let raw = this.source.as_ref().expect("polled again after it was ready").raw();
+        let node = this.node.as_ref();
+        let phase = match node.phase() {
+            Phase::Outside => {
+                let (weight, waker) = (this.mode.weight(raw), cx.waker().clone());
+                match raw.arrive(node, G::Mode::WANT, weight, waker) {
+                    Arrival::Granted => Phase::Granted,
+                    Arrival::Queued => Phase::Queued,
+                    Arrival::TooHeavy => Phase::Rejected,
+                }
+            }
+            Phase::Queued => raw.renew_waker(node, cx.waker()),
+            phase => phase,
+        };
+        match phase {
+            Phase::Granted => {
+                let source = this.source.take().expect("it was there above");
+                Poll::Ready(Ok(G::granted(source, *this.mode)))
+            }
+            Phase::Rejected => Poll::Ready(Err(TooHeavy)),
+            Phase::Queued | Phase::Outside => Poll::Pending,
+        }
+    }
+
+    /// Leaves the queue. `Err`: the grant was faster, and here it is (rule Q4).
+    pub(crate) fn leave(self: Pin<&mut Self>) -> Result<u32, G::Guard> {
+        let this = self.project();
+        let Some(source) = this.source.take() else { return Ok(0) };
+        match source.raw().leave(this.node.as_ref()) {
+            Left::Now { queued } => Ok(queued),
+            Left::Outside => Ok(0),
+            Left::Granted => Err(G::granted(source, *this.mode)),
+        }
+    }
+
+    /// Dropped while queued or granted.
+    #[cold]
+    fn leave_for_good(self: Pin<&mut Self>) {
+        // A grant that nobody will see is given back, which passes it on.
+        drop(self.leave());
+    }
+}
+
+impl<G: Grant> Future for Acquire<G> {
+    type Output = G::Guard;
+
+    #[inline(always)]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<G::Guard> {
+        match self.poll_granted(cx) {
+            Poll::Ready(Ok(granted)) => Poll::Ready(granted),
+            Poll::Ready(Err(TooHeavy)) => unreachable!("a weight of 1 or C always fits in C"),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl<G: Grant> fmt::Debug for Acquire<G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Acquire").field("lock", &G::KIND).finish_non_exhaustive()
+    }
+}

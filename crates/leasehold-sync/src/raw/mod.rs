@@ -1,0 +1,250 @@
+//! The raw lock under every lock of this crate: a weighted FIFO semaphore (rules Q).
+//!
+//! A mutex has capacity 1, a semaphore capacity n, and in a read-write lock a read weighs 1 and a
+//! write weighs the whole capacity. A request is granted on arrival iff nobody is queued and its
+//! weight is free; else it joins the tail. Whoever frees permits grants from the head, all or
+//! nothing, until the head does not fit, and only then wakes those it granted. So permits go from
+//! hand to hand: nobody barges, a large weight is not starved by small ones, nor a write by reads.
+//! The price: a heavy head makes those behind it wait though they would fit.
+//!
+//! While nobody is queued or watching, all of that is one compare-and-swap on one word
+//! ([`word`]). Otherwise it happens under a small mutex, the gate ([`sys::Gate`]), on a ring of
+//! nodes that live inside of the waiting futures ([`list`], [`node`]): nothing is allocated.
+//! It is the algorithm of `leasehold-queue`, and `tests/model` holds the two against each other.
+
+mod list;
+mod node;
+mod slow;
+pub(crate) mod sys;
+mod wakers;
+mod word;
+
+use std::{fmt, sync::atomic::Ordering};
+
+use self::{
+    list::List,
+    sys::{AtomicU8, AtomicU64, Gate, Guarded, const_fn},
+    word::Word,
+};
+
+pub(crate) use self::{
+    node::{Node, Phase},
+    slow::{Arrival, Left},
+    word::{CAPACITY_MAX, Want, WatchFor},
+};
+
+/// See the module.
+pub struct Raw {
+    word: AtomicU64,
+    gate: Gate,
+    /// Whether what is held is a write: as many readers as there may be look the same in the word.
+    /// Set after the word and cleared before it, for those who ask, not for those who acquire.
+    writing: AtomicU8,
+    /// No queued waiter weighs 2^this or more; so a shrink that leaves as much need not look.
+    heaviest_bits: Guarded<u8>,
+    queued: Guarded<u32>,
+    queue: List,
+    /// Those that wait for any permit come before those that wait for all.
+    watchers: List,
+}
+
+impl Raw {
+    const_fn! {
+        /// Everything free. The capacity is 1 ..= [`CAPACITY_MAX`].
+        pub(crate) const fn new(capacity: u32) -> Self {
+            assert!(capacity > 0 && capacity <= CAPACITY_MAX);
+            Self {
+                word: AtomicU64::new(Word::idle(capacity).0),
+                gate: Gate::new(),
+                writing: AtomicU8::new(0),
+                heaviest_bits: Guarded::new(0),
+                queued: Guarded::new(0),
+                queue: List::new(),
+                watchers: List::new(),
+            }
+        }
+    }
+
+    /// One attempt that never queues and never barges (rules W2 and Q3).
+    #[inline]
+    pub(crate) fn try_take(&self, want: Want, weight: u32) -> bool {
+        match self.try_take_fast(want, weight) {
+            Some(taken) => taken,
+            None => self.try_take_slow(want, weight),
+        }
+    }
+
+    /// `None`: somebody is queued or watching, so the gate is needed to tell.
+    #[inline]
+    pub(crate) fn try_take_fast(&self, want: Want, weight: u32) -> Option<bool> {
+        let mut word = Word(self.word.load(Ordering::Relaxed));
+        loop {
+            if word.is_crowded() {
+                return None;
+            }
+            let Some(taken) = word.granting(want, weight) else { return Some(false) };
+            match self.swap(word, taken, Ordering::Acquire) {
+                Ok(()) => {
+                    self.note_writer(want);
+                    return Some(true);
+                }
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// As [`Self::try_take_fast`] for a lock of capacity 1: no need to look before.
+    #[inline]
+    pub(crate) fn try_take_only_fast(&self) -> Option<bool> {
+        const IDLE: Word = Word::idle(1);
+        match self.swap(IDLE, IDLE.minus(1), Ordering::Acquire) {
+            Ok(()) => Some(true),
+            Err(now) if now.is_crowded() => None,
+            Err(_) => Some(false),
+        }
+    }
+
+    /// As [`Self::try_take_fast`] for the writer.
+    #[inline]
+    pub(crate) fn try_take_all_fast(&self) -> Option<bool> {
+        let word = Word(self.word.load(Ordering::Relaxed));
+        let idle = Word::idle(word.capacity());
+        match self.swap(idle, idle.minus(word.capacity()), Ordering::Acquire) {
+            Ok(()) => {
+                self.note_writer(Want::Write);
+                Some(true)
+            }
+            Err(now) if now.is_crowded() => None,
+            Err(_) => Some(false),
+        }
+    }
+
+    /// Gives held permits back, hands them to the waiters at the head, and wakes those.
+    #[inline]
+    pub(crate) fn release(&self, weight: u32) {
+        let mut word = Word(self.word.load(Ordering::Relaxed));
+        while !word.is_crowded() {
+            match self.swap(word, word.plus(weight), Ordering::Release) {
+                Ok(()) => return,
+                Err(now) => word = now,
+            }
+        }
+        self.release_slow(weight);
+    }
+
+    /// As [`Self::release`] for the one permit of a lock of capacity 1.
+    #[inline]
+    pub(crate) fn release_only(&self) {
+        const IDLE: Word = Word::idle(1);
+        if self.swap(IDLE.minus(1), IDLE, Ordering::Release).is_err() {
+            self.release_slow(1);
+        }
+    }
+
+    /// As [`Self::release`] for the writer.
+    #[inline]
+    pub(crate) fn release_write(&self) {
+        self.writing.store(0, Ordering::Relaxed);
+        let capacity = self.capacity();
+        let idle = Word::idle(capacity);
+        if self.swap(idle.minus(capacity), idle, Ordering::Release).is_err() {
+            self.release_slow(capacity);
+        }
+    }
+
+    /// As [`Self::release`] for the upgradable holder, with its slot.
+    #[inline]
+    pub(crate) fn release_upgradable(&self) {
+        let mut word = Word(self.word.load(Ordering::Relaxed));
+        while !word.is_crowded() {
+            match self.swap(word, word.plus(1).upgradable(false), Ordering::Release) {
+                Ok(()) => return,
+                Err(now) => word = now,
+            }
+        }
+        self.release_upgradable_slow(1);
+    }
+
+    /// Makes a reader of the writer (rule Q7).
+    pub(crate) fn downgrade(&self) {
+        self.writing.store(0, Ordering::Relaxed);
+        self.release(self.capacity() - 1);
+    }
+
+    /// Makes a plain reader of the upgradable one. Somebody may have waited for the slot.
+    pub(crate) fn downgrade_upgradable(&self) {
+        self.release_upgradable_slow(0);
+    }
+
+    /// How many permits there are.
+    #[inline]
+    pub(crate) fn capacity(&self) -> u32 {
+        self.now().capacity()
+    }
+
+    /// How many permits nobody holds. They may be waited for: a heavy head needs more of them.
+    #[inline]
+    pub(crate) fn free(&self) -> u32 {
+        self.now().free()
+    }
+
+    /// How many permits are held.
+    #[inline]
+    pub(crate) fn held(&self) -> u32 {
+        let word = self.now();
+        word.capacity() - word.free()
+    }
+
+    /// Whether what is held is a write.
+    #[inline]
+    pub(crate) fn is_writing(&self) -> bool {
+        self.writing.load(Ordering::Acquire) != 0
+    }
+
+    /// Whether what a watcher may wait for is true now.
+    #[inline]
+    pub(crate) fn holds(&self, what: WatchFor) -> bool {
+        let word = self.now();
+        if what == WatchFor::Readable && word.is_crowded() {
+            return self.holds_slow(what);
+        }
+        word.holds(what, false)
+    }
+
+    /// How many are queued, a pending upgrade included, watchers not.
+    #[inline]
+    pub(crate) fn queued(&self) -> u32 {
+        if self.now().is_crowded() { self.queued_slow() } else { 0 }
+    }
+
+    #[inline]
+    fn note_writer(&self, want: Want) {
+        if want.writes() {
+            self.writing.store(1, Ordering::Release);
+        }
+    }
+
+    #[inline]
+    fn now(&self) -> Word {
+        Word(self.word.load(Ordering::Acquire))
+    }
+
+    #[inline]
+    fn swap(&self, from: Word, to: Word, success: Ordering) -> Result<(), Word> {
+        self.word
+            .compare_exchange(from.0, to.0, success, Ordering::Relaxed)
+            .map(|_| ())
+            .map_err(Word)
+    }
+}
+
+impl fmt::Debug for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = self.now();
+        f.debug_struct("Raw")
+            .field("capacity", &word.capacity())
+            .field("free", &word.free())
+            .field("crowded", &word.is_crowded())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,99 @@
+//! A waiter or watcher: one node of a queue, living inside of the future that waits.
+
+use std::{marker::PhantomPinned, ptr::NonNull, sync::atomic::Ordering, task::Waker};
+
+use super::{
+    sys::{AtomicU8, Guarded, Locked, const_fn},
+    word::Want,
+};
+
+/// Never queued, or queued no more because it left.
+const OUTSIDE: u8 = 0;
+/// Linked into the list of a lock.
+const QUEUED: u8 = 1;
+/// Granted, or in a watcher's case told: no longer linked, and nobody else looks at the node.
+const GRANTED: u8 = 2;
+/// Taken out because the capacity shrank below its weight.
+const REJECTED: u8 = 3;
+
+/// Where a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Outside,
+    Queued,
+    Granted,
+    Rejected,
+}
+
+/// A pointer to a linked node, or to none.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Link(pub(super) Option<NonNull<Node>>);
+
+/// One waiter. Pinned before it is linked, and unlinked before it is dropped.
+pub(crate) struct Node {
+    pub(super) prev: Guarded<Link>,
+    pub(super) next: Guarded<Link>,
+    pub(super) waker: Guarded<Option<Waker>>,
+    pub(super) weight: Guarded<u32>,
+    pub(super) want: Guarded<Want>,
+    phase: AtomicU8,
+    _pinned: PhantomPinned,
+}
+
+impl Node {
+    const_fn! {
+        #[inline]
+        pub(crate) const fn new() -> Self {
+            Self {
+                prev: Guarded::new(Link(None)),
+                next: Guarded::new(Link(None)),
+                waker: Guarded::new(None),
+                weight: Guarded::new(0),
+                want: Guarded::new(Want::Plain),
+                phase: AtomicU8::new(OUTSIDE),
+                _pinned: PhantomPinned,
+            }
+        }
+    }
+
+    /// Where it is. What is read as granted or rejected stays so, and everything that the former
+    /// holders did is visible then; what is read as queued may have changed since.
+    #[inline]
+    pub(crate) fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::Acquire) {
+            OUTSIDE => Phase::Outside,
+            QUEUED => Phase::Queued,
+            GRANTED => Phase::Granted,
+            _ => Phase::Rejected,
+        }
+    }
+
+    pub(super) fn set_queued(&self, _locked: &mut Locked<'_>) {
+        self.phase.store(QUEUED, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_outside(&self, _locked: &mut Locked<'_>) {
+        self.phase.store(OUTSIDE, Ordering::Relaxed);
+    }
+
+    /// The last touch: whoever waits may free the node as soon as it sees this.
+    #[inline]
+    pub(super) fn set_granted(&self, _locked: &mut Locked<'_>) {
+        self.phase.store(GRANTED, Ordering::Release);
+    }
+
+    /// The last touch, as with a grant.
+    pub(super) fn set_rejected(&self, _locked: &mut Locked<'_>) {
+        self.phase.store(REJECTED, Ordering::Release);
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        debug_assert!(self.phase() != Phase::Queued, "a linked node must not be dropped");
+    }
+}
+
+// SAFETY: a link is only followed under the gate of the lock whose list it is part of, and a node
+// is `Sync`; so it does not matter on which thread that happens.
+unsafe impl Send for Link {}

@@ -1,0 +1,306 @@
+//! What happens under the gate: queueing, granting from the head, leaving, watching, resizing.
+//!
+//! Every step here ends in the state the rules describe: the head does not fit, no watcher's
+//! condition holds, and *crowded* says whether anybody is left. While it is set, only who holds
+//! the gate changes the word, so a plain store is enough.
+
+use std::{pin::Pin, ptr::NonNull, sync::atomic::Ordering, task::Waker};
+
+use super::{
+    Node, Phase, Raw, Want, WatchFor,
+    list::deref,
+    sys::Locked,
+    wakers::Wakers,
+    word::{CAPACITY_MAX, Word},
+};
+
+/// What became of a request on arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    Granted,
+    Queued,
+    /// It can never be granted (rule Q5).
+    TooHeavy,
+}
+
+/// What leaving found (rule Q4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// It was queued and is no more.
+    Now {
+        /// How many wait on.
+        queued: u32,
+    },
+    /// It had been granted: the permits are the caller's.
+    Granted,
+    /// It was not queued.
+    Outside,
+}
+
+impl Raw {
+    #[cold]
+    pub(super) fn try_take_slow(&self, want: Want, weight: u32) -> bool {
+        let locked = self.gate.lock();
+        loop {
+            let word = self.now();
+            let barges = want != Want::Upgrade && !self.queue.is_empty(&locked);
+            let Some(taken) = word.granting(want, weight).filter(|_| !barges) else { return false };
+            if self.replace(word, taken) {
+                self.note_writer(want);
+                return true;
+            }
+        }
+    }
+
+    /// Grants the request, or queues it behind everybody, an upgrade before everybody (rule Q7).
+    /// A queued node is unlinked by a grant, a rejection or [`Self::leave`], nothing else.
+    pub(crate) fn arrive(
+        &self,
+        node: Pin<&Node>,
+        want: Want,
+        weight: u32,
+        waker: Waker,
+    ) -> Arrival {
+        let mut locked = self.gate.lock();
+        loop {
+            let word = self.now();
+            // To a lock for one reader, an upgrade adds nothing.
+            if weight > word.capacity() || (weight == 0 && want != Want::Upgrade) {
+                return Arrival::TooHeavy;
+            }
+            let waits = want != Want::Upgrade && !self.queue.is_empty(&locked);
+            if let Some(taken) = word.granting(want, weight).filter(|_| !waits) {
+                if self.replace(word, taken) {
+                    self.note_writer(want);
+                    return Arrival::Granted;
+                }
+            } else if word.is_crowded() || self.replace(word, word.crowded(true)) {
+                break;
+            }
+        }
+        let locked = &mut locked;
+        node.weight.set(locked, weight);
+        node.want.set(locked, want);
+        *node.waker.get_mut(locked) = Some(waker);
+        node.set_queued(locked);
+        if want == Want::Upgrade {
+            self.queue.push_front(locked, node);
+        } else {
+            self.queue.push_back(locked, node);
+        }
+        *self.queued.get_mut(locked) += 1;
+        self.note_weight(locked, weight);
+        Arrival::Queued
+    }
+
+    /// Lets a queued node wake another task. Says where the node is now.
+    pub(crate) fn renew_waker(&self, node: Pin<&Node>, waker: &Waker) -> Phase {
+        // Cloned before and dropped after the gate is held: both run foreign code.
+        let waker = waker.clone();
+        let mut locked = self.gate.lock();
+        let phase = node.phase();
+        let old = match phase {
+            Phase::Queued => node.waker.replace(&mut locked, Some(waker)),
+            _ => Some(waker),
+        };
+        drop(locked);
+        drop(old);
+        phase
+    }
+
+    /// Takes a waiter out of the queue, wherever it is, and lets in those it blocked (rules Q2
+    /// and Q4). A grant that came first is told, never lost.
+    pub(crate) fn leave(&self, node: Pin<&Node>) -> Left {
+        let mut wakers = Wakers::new();
+        let mut locked = self.gate.lock();
+        match node.phase() {
+            Phase::Queued => {}
+            Phase::Granted => return Left::Granted,
+            Phase::Outside | Phase::Rejected => return Left::Outside,
+        }
+        self.queue.unlink(&mut locked, NonNull::from(node.get_ref()));
+        let own = node.waker.replace(&mut locked, None);
+        node.set_outside(&mut locked);
+        *self.queued.get_mut(&mut locked) -= 1;
+        self.settle(&mut locked, self.now(), &mut wakers);
+        let queued = self.queued.get(&locked);
+        drop(locked);
+        drop(own);
+        Left::Now { queued }
+    }
+
+    #[cold]
+    pub(super) fn release_slow(&self, weight: u32) {
+        self.change(|word| word.plus(weight));
+    }
+
+    #[cold]
+    pub(super) fn release_upgradable_slow(&self, weight: u32) {
+        self.change(|word| word.plus(weight).upgradable(false));
+    }
+
+    /// More permits, all of them free. False: above the largest capacity, and nothing changes.
+    pub(crate) fn grow(&self, permits: u32) -> bool {
+        let fits = |word: Word| word.capacity().checked_add(permits).filter(|&c| c <= CAPACITY_MAX);
+        self.resize(|word| Some(word.with(fits(word)?, word.free() + permits))).is_some()
+    }
+
+    /// Fewer permits: held ones of the caller go away. False: the last one of all would.
+    pub(crate) fn forget_held(&self, permits: u32) -> bool {
+        let rest = |word: Word| word.capacity().checked_sub(permits).filter(|&rest| rest > 0);
+        self.resize(|word| Some(word.with(rest(word)?, word.free()))).is_some()
+    }
+
+    /// Fewer permits: up to that many free ones go away, never the last one of all.
+    pub(crate) fn forget_free(&self, permits: u32) -> u32 {
+        let mut forgotten = 0;
+        self.resize(|word| {
+            forgotten = permits.min(word.free()).min(word.capacity() - 1);
+            Some(word.with(word.capacity() - forgotten, word.free() - forgotten))
+        });
+        forgotten
+    }
+
+    /// Queues a watcher, or says that what it watches for is true already (rule U1).
+    pub(crate) fn watch(&self, node: Pin<&Node>, what: WatchFor, waker: Waker) -> bool {
+        let mut locked = self.gate.lock();
+        loop {
+            let word = self.now();
+            if word.holds(what, !self.queue.is_empty(&locked)) {
+                return true;
+            }
+            if word.is_crowded() || self.replace(word, word.crowded(true)) {
+                break;
+            }
+        }
+        let locked = &mut locked;
+        *node.waker.get_mut(locked) = Some(waker);
+        node.weight.set(locked, what as u32);
+        node.set_queued(locked);
+        if what == WatchFor::All {
+            self.watchers.push_back(locked, node);
+        } else {
+            self.watchers.push_front(locked, node);
+        }
+        false
+    }
+
+    /// Takes a watcher out, if it was not told yet.
+    pub(crate) fn unwatch(&self, node: Pin<&Node>) {
+        let mut wakers = Wakers::new();
+        let mut locked = self.gate.lock();
+        if node.phase() != Phase::Queued {
+            return;
+        }
+        self.watchers.unlink(&mut locked, NonNull::from(node.get_ref()));
+        let own = node.waker.replace(&mut locked, None);
+        node.set_outside(&mut locked);
+        self.settle(&mut locked, self.now(), &mut wakers);
+        drop(locked);
+        drop(own);
+    }
+
+    pub(super) fn queued_slow(&self) -> u32 {
+        self.queued.get(&self.gate.lock())
+    }
+
+    pub(super) fn holds_slow(&self, what: WatchFor) -> bool {
+        let locked = self.gate.lock();
+        self.now().holds(what, !self.queue.is_empty(&locked))
+    }
+
+    /// Changes the word and grants on, in one step (rule Q3).
+    fn change(&self, to: impl Fn(Word) -> Word) {
+        let mut wakers = Wakers::new();
+        let mut locked = self.gate.lock();
+        loop {
+            let word = self.now();
+            if word.is_crowded() {
+                self.settle(&mut locked, to(word), &mut wakers);
+                return;
+            }
+            if self.replace(word, to(word)) {
+                return;
+            }
+        }
+    }
+
+    /// Changes the capacity if `to` allows it, takes out who can never fit, and grants on.
+    fn resize(&self, mut to: impl FnMut(Word) -> Option<Word>) -> Option<()> {
+        let mut wakers = Wakers::new();
+        let mut locked = self.gate.lock();
+        loop {
+            let word = self.now();
+            let resized = to(word)?;
+            if word.is_crowded() {
+                self.reject_heavier(&mut locked, resized.capacity(), &mut wakers);
+                self.settle(&mut locked, resized, &mut wakers);
+                return Some(());
+            }
+            if self.replace(word, resized) {
+                return Some(());
+            }
+        }
+    }
+
+    /// The grant loop (rule Q2), then the watchers (a hand-off is within a step, so it makes
+    /// nothing free, rule U1), then the word. *Crowded* was set when the step began.
+    #[inline]
+    fn settle(&self, locked: &mut Locked<'_>, mut word: Word, wakers: &mut Wakers) {
+        while let Some(head) = self.queue.front(locked) {
+            let node = deref(head);
+            let (want, weight) = (node.want.get(locked), node.weight.get(locked));
+            let Some(granted) = word.granting(want, weight) else { break };
+            word = granted;
+            self.note_writer(want);
+            self.queue.unlink(locked, head);
+            *self.queued.get_mut(locked) -= 1;
+            wakers.push(node.waker.replace(locked, None));
+            node.set_granted(locked);
+        }
+        let anybody_queued = !self.queue.is_empty(locked);
+        while let Some(first) = self.watchers.front(locked) {
+            let node = deref(first);
+            let what = WatchFor::ALL[node.weight.get(locked) as usize];
+            if !word.holds(what, anybody_queued) {
+                break;
+            }
+            self.watchers.unlink(locked, first);
+            wakers.push(node.waker.replace(locked, None));
+            node.set_granted(locked);
+        }
+        let crowded = anybody_queued || !self.watchers.is_empty(locked);
+        self.word.store(word.crowded(crowded).0, Ordering::Release);
+    }
+
+    /// Visits the waiters only if one may weigh too much (rule Q6), and rejects those that do.
+    fn reject_heavier(&self, locked: &mut Locked<'_>, capacity: u32, wakers: &mut Wakers) {
+        if capacity >> self.heaviest_bits.get(locked) != 0 {
+            return;
+        }
+        let mut at = self.queue.front(locked);
+        while let Some(waiter) = at {
+            at = self.queue.next_of(locked, waiter);
+            let node = deref(waiter);
+            if node.weight.get(locked) > capacity {
+                self.queue.unlink(locked, waiter);
+                *self.queued.get_mut(locked) -= 1;
+                wakers.push(node.waker.replace(locked, None));
+                node.set_rejected(locked);
+            }
+        }
+    }
+
+    fn note_weight(&self, locked: &mut Locked<'_>, weight: u32) {
+        let alone = self.queued.get(locked) == 1;
+        let bits = u8::try_from(u32::BITS - weight.leading_zeros()).unwrap_or(u8::MAX);
+        let before = if alone { 0 } else { self.heaviest_bits.get(locked) };
+        self.heaviest_bits.set(locked, before.max(bits));
+    }
+
+    /// Replaces the word under the gate; false if somebody without it was faster.
+    #[inline]
+    fn replace(&self, from: Word, to: Word) -> bool {
+        self.swap(from, to, Ordering::AcqRel).is_ok()
+    }
+}
