@@ -53,6 +53,7 @@ mod answer;
 mod backend;
 mod client;
 mod config;
+mod desk;
 mod effects;
 mod error;
 mod fence;

@@ -11,7 +11,8 @@ use rustix::{
 };
 
 use crate::{
-    client::{Client, Context, Desk, Parts},
+    client::{Client, Parts},
+    desk::{Context, Desk},
     error::{Stop, from_io, from_sqlite},
     fence::Fence,
     guard::{Guard, PATIENCE},

@@ -20,7 +20,8 @@ use rustix::{
 
 use crate::{
     answer::Reply,
-    client::{Client, Context, Desk, patience},
+    client::{Client, patience},
+    desk::{Context, Desk},
     effects::Effects,
     error::Stop,
     members::LOOK,
