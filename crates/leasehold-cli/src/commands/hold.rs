@@ -1,4 +1,4 @@
-//! `leasehold run` while the lock is held: the command runs, its lease is renewed, signals are
+//! `run` and `adopt` while the lock is held: the command runs, its lease is watched, signals are
 //! passed on; and if the lease is lost, the whole process group of the command is ended.
 
 use std::{io, pin::pin, process::ExitStatus, time::Duration};

@@ -13,9 +13,12 @@ use leasehold_core::{LocalTime, Sleep, defaults};
 
 use crate::report;
 
-/// How often the store is asked about a lease without a TTL, which nothing else would tell if
-/// somebody with the ticket gave it back.
+/// How often a lease is looked at, or more often where its TTL is short. For one without a TTL the
+/// store is asked: nothing else would tell that somebody with the ticket gave it back.
 const LOOK: Duration = Duration::from_secs(5);
+
+/// How often in the time that a lease is certain it is looked at: twice per renewal.
+const LOOKS: u32 = 2 * defaults::RENEWALS_PER_TTL;
 
 /// Deadlines that are as close as that are one, read twice.
 const SAME: Duration = Duration::from_millis(1);
@@ -91,7 +94,7 @@ impl<'a> Keeper<'a> {
                 LeaseState::Unknown => {}
                 _ => told = false,
             }
-            let look_at = now.after(certain.full / defaults::RENEWALS_PER_TTL);
+            let look_at = now.after(LOOK.min(certain.full / LOOKS));
             self.sleep_until(term_at.min(look_at)).await;
         }
     }

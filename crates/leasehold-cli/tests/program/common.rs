@@ -57,6 +57,7 @@ impl Store {
             .env("LEASEHOLD_STORE", self.url())
             .env_remove("LEASEHOLD_NAME")
             .env_remove("LEASEHOLD_FENCING_TOKEN")
+            .env_remove("LEASEHOLD_TICKET")
             .stdin(Stdio::null())
     }
 
@@ -72,9 +73,43 @@ impl Store {
 
     /// Starts `run ARGS… -- sh -c SCRIPT`.
     pub(crate) fn script(&self, args: &[&str], script: &str) -> Section {
-        let mut command = self.leasehold(&["run"]);
+        self.start("run", args, script)
+    }
+
+    /// Starts `COMMAND ARGS… -- sh -c SCRIPT`.
+    pub(crate) fn start(&self, command: &str, args: &[&str], script: &str) -> Section {
+        let mut command = self.leasehold(&[command]);
         command.args(args).args(["--", "sh", "-c", script]);
         Section::start(command)
+    }
+
+    /// Runs the program to its end with this on its stdin.
+    pub(crate) fn output_of(&self, args: &[&str], stdin: &str) -> Output {
+        let mut command = self.leasehold(args);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.spawn().expect("the program starts");
+        // A program that does not read it has ended by then, which is for the test to judge.
+        let _ = process.stdin.take().expect("stdin is a pipe").write_all(stdin.as_bytes());
+        process.wait_with_output().expect("it can be waited for")
+    }
+
+    /// The ticket that `acquire ARGS…` prints.
+    pub(crate) fn ticket(&self, args: &[&str]) -> String {
+        let output = self.output(&[&["acquire"], args].concat());
+        assert!(output.status.success(), "{output:?}");
+        let text = stdout(&output);
+        let ticket = text.strip_suffix('\n').expect("one line");
+        assert!(ticket.starts_with("lh1/") && !ticket.contains('\n'), "one ticket");
+        ticket.to_owned()
+    }
+
+    /// The only holder of the only lock in use, as `list --json` shows it.
+    pub(crate) fn holder(&self) -> Value {
+        let locks = self.list();
+        let [lock] = &locks[..] else { panic!("one lock, not {locks:?}") };
+        let holders = lock["holders"].as_array().expect("an array");
+        let [holder] = &holders[..] else { panic!("one holder, not {holders:?}") };
+        holder.clone()
     }
 
     /// The locks that `list --json` shows.

@@ -2,18 +2,21 @@
 
 use crate::common::{PROGRAM, Store, stdout};
 
-const PRINT: &str = "echo $LEASEHOLD_NAME $LEASEHOLD_FENCING_TOKEN $LEASEHOLD_STORE";
+const PRINT: &str =
+    "echo $LEASEHOLD_NAME $LEASEHOLD_FENCING_TOKEN $LEASEHOLD_STORE $LEASEHOLD_TICKET";
 
 #[test]
 fn the_lock_is_told_and_wins_over_what_is_inherited() {
     let store = Store::new();
     let mut command = store.leasehold(&["run", "mine", "--", "sh", "-c", PRINT]);
     command.env("LEASEHOLD_NAME", "stale").env("LEASEHOLD_FENCING_TOKEN", "1");
+    command.env("LEASEHOLD_TICKET", "stale");
     let text = stdout(&command.output().unwrap());
     let fields: Vec<_> = text.split_whitespace().collect();
     assert_eq!(fields[0], "mine");
     assert!(fields[1].parse::<u64>().unwrap() > 1);
     assert_eq!(fields[2], store.url(), "the store is passed on");
+    assert!(fields[3].starts_with("lh1/default/mutex/mine/"), "the ticket wins too");
 }
 
 #[test]
@@ -26,6 +29,20 @@ fn nested_runs_see_the_inner_lock() {
     assert_eq!((before[0], inner[0], after[0]), ("outer", "inner", "outer"));
     assert_eq!(before[1], after[1]);
     assert_ne!(before[1], inner[1]);
+    assert_eq!(before[3], after[3]);
+    assert!(inner[3].starts_with("lh1/default/mutex/inner/"), "the ticket is the inner one");
+}
+
+#[test]
+fn an_adopted_grant_is_told_like_one_that_was_waited_for() {
+    let store = Store::new();
+    let acquired = store.output(&["acquire", "a b", "--ttl", "10m", "--json"]);
+    let document: serde_json::Value = serde_json::from_slice(&acquired.stdout).unwrap();
+    let ticket = document["ticket"].as_str().unwrap();
+    let script = "echo \"$LEASEHOLD_NAME\"; echo $LEASEHOLD_FENCING_TOKEN $LEASEHOLD_TICKET";
+    let output = store.output(&["adopt", ticket, "--", "sh", "-c", script]);
+    let expected = format!("a b\n{} {ticket}\n", document["fencing_token"]);
+    assert_eq!(stdout(&output), expected, "the ticket stays, and so does the fencing token");
 }
 
 #[test]
@@ -33,12 +50,16 @@ fn nothing_is_inherited_but_the_standard_streams_and_the_lock() {
     let store = Store::new();
     // `ls` itself opens the directory it lists.
     let count = |args: &[&str]| {
-        let mut command = store.leasehold(&["run", "n"]);
-        let output = command.args(args).args(["--", "ls", "/proc/self/fd"]).output().unwrap();
+        let mut command = store.leasehold(args);
+        let output = command.args(["--", "ls", "/proc/self/fd"]).output().unwrap();
         stdout(&output).lines().count()
     };
-    let without = count(&["--close"]);
-    assert_eq!(count(&[]), without + 1, "the lock is inherited, and only the lock");
+    let without = count(&["run", "n", "--close"]);
+    let inherited = count(&["run", "n"]);
+    assert_eq!(inherited, without + 1, "the lock is inherited, and only the lock");
+    let ticket = || store.ticket(&["n", "--ttl", "10m"]);
+    assert_eq!(count(&["adopt", &ticket()]), inherited);
+    assert_eq!(count(&["adopt", &ticket(), "--close"]), without);
     let shell = std::process::Command::new("ls").arg("/proc/self/fd").output().unwrap();
     assert_eq!(without, stdout(&shell).lines().count(), "--close leaves the standard streams");
 }

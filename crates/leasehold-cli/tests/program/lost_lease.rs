@@ -2,14 +2,15 @@
 
 use std::{
     fs,
+    io::{BufRead, BufReader},
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use crate::common::{Store, eventually, lives};
+use crate::common::{PROGRAM, SECTION, Store, eventually, lives};
 use leasehold_core::{Backend, Destroyed, LockId, LockKind, LockName, Namespace};
 use leasehold_sqlite::SqliteBackend;
-use rustix::process::Signal;
+use rustix::process::{Signal, kill_process_group};
 
 fn destroy(store: &Store, name: &str) {
     let backend = SqliteBackend::from_url(&store.url()).unwrap();
@@ -104,19 +105,78 @@ fn a_run_that_was_stopped_past_its_ttl_kills_its_command_first_of_all() {
 }
 
 #[test]
+fn a_holder_that_was_stopped_with_its_command_loses_its_grant_by_ttl_alone_and_learns_of_it() {
+    let store = Store::new();
+    let ttl = Duration::from_secs(2);
+    let start = Instant::now();
+    let script = "trap '' TERM; echo in $$; read line";
+    let mut stopped = store.script(&["n", "--ttl", "2s"], script);
+    let command = stopped.is_in();
+    stopped.signal(Signal::STOP);
+    kill_process_group(command, Signal::STOP).unwrap();
+    let mut next = store.section(&["n"]);
+    next.is_in();
+    assert!(start.elapsed() >= ttl, "the grant was over before its TTL");
+    assert!(lives(command), "a stopped program can do nothing");
+    kill_process_group(command, Signal::CONT).unwrap();
+    stopped.signal(Signal::CONT);
+    assert_eq!(stopped.end().code(), Some(79));
+    assert!(!lives(command));
+    assert!(stopped.errors().ends_with("; the command was ended\n"));
+    assert_eq!(store.counts(), (1, 0), "the late one takes nothing from who came next");
+    assert_eq!(next.finish(), Some(0));
+}
+
+#[test]
+fn a_lease_that_its_command_gave_back_is_lost() {
+    for ttl in [&[][..], &["--ttl", "1s"]] {
+        let store = Store::new();
+        let script =
+            format!("trap 'echo told; exit 0' TERM; '{PROGRAM}' release; echo $?; read line");
+        let mut section = store.script(&[&["n"], ttl].concat(), &script);
+        assert_eq!(section.line().as_deref(), Some("0"));
+        assert_eq!(section.line().as_deref(), Some("told"), "{ttl:?}");
+        assert_eq!(section.end().code(), Some(79), "{ttl:?}");
+        assert!(section.errors().starts_with("leasehold: mutex \"n\": the lease was lost: "));
+    }
+}
+
+#[test]
 fn a_store_that_does_not_answer_ends_the_command_before_the_lock_can_pass_on() {
     let store = Store::new();
     let ttl = Duration::from_secs(3);
     let mut section = store.script(&["n", "--ttl", "3s"], "trap '' TERM; echo in $$; read line");
     let command = section.is_in();
+    // So that the deadline to be kept is not that of the grant.
+    eventually("it was renewed", || {
+        let holder = store.holder();
+        holder["held_for_ms"].as_u64() > Some(1000) && holder["ttl_left_ms"].as_u64() > Some(2000)
+    });
     let blocked = Blocked::new(&store);
     let start = Instant::now();
     eventually("the command is killed", || !lives(command));
     assert!(start.elapsed() < ttl, "the lock could have passed on; it took {:?}", start.elapsed());
     drop(blocked);
     assert_eq!(section.end().code(), Some(79));
+    let errors = section.errors();
+    assert!(errors.contains("the lease could not be renewed in time"), "{errors}");
     let next = store.output(&["run", "n", "--wait", "10s", "--", "true"]);
     assert!(next.status.success(), "{next:?}");
+}
+
+#[test]
+fn a_store_that_answers_again_in_time_loses_nothing() {
+    let store = Store::new();
+    let mut section = store.script(&["n", "--ttl", "15s", "--grace", "100ms"], SECTION);
+    section.is_in();
+    let blocked = Blocked::new(&store);
+    let mut errors = BufReader::new(section.process.stderr.take().unwrap());
+    let mut line = String::new();
+    errors.read_line(&mut line).unwrap();
+    assert_eq!(line, "leasehold: mutex \"n\": the lease cannot be renewed now\n");
+    drop(blocked);
+    eventually("it is renewed", || store.holder()["ttl_left_ms"].as_u64() > Some(12_000));
+    assert_eq!(section.finish(), Some(0));
 }
 
 /// Nobody can use the store while this lives, as if a process were stopped inside a transaction:
