@@ -84,7 +84,7 @@ fn p1_to_p4_nothing_keeps_the_process_alive() {
         // P4: a thread that waits for an expiry is woken by it, without any runtime.
         let orders = locks.mutex("orders").unwrap();
         std::mem::forget(orders.lock().ttl(ms(200)).blocking().unwrap());
-        orders.lock().blocking().unwrap();
+        drop(orders.lock().blocking().unwrap());
         std::process::exit(0);
     }
     let start = Instant::now();
