@@ -1,0 +1,51 @@
+//! The toy store against the test kit, on a clock that only the kit moves.
+#![forbid(unsafe_code)]
+
+mod toy;
+
+use std::{sync::Arc, time::Duration};
+
+use leasehold_conformance::{Fixture, StoreUnderTest};
+use leasehold_core::{Backend, ManualClock};
+
+use toy::{Client, Toy};
+
+fn main() {
+    leasehold_conformance::main(&ToyFixture)
+}
+
+struct ToyFixture;
+
+impl Fixture for ToyFixture {
+    fn name(&self) -> &'static str {
+        "toy"
+    }
+
+    fn fresh(&self) -> Box<dyn StoreUnderTest> {
+        let clock = ManualClock::new();
+        Box::new(ToyUnderTest { toy: Toy::new(Arc::new(clock.clone())), clock })
+    }
+}
+
+struct ToyUnderTest {
+    toy: Arc<Toy>,
+    clock: ManualClock,
+}
+
+impl StoreUnderTest for ToyUnderTest {
+    fn client(&self) -> Arc<dyn Backend> {
+        Arc::new(Client::of(&self.toy))
+    }
+
+    fn kill(&self, client: Arc<dyn Backend>) {
+        drop(client);
+    }
+
+    fn advance(&self, by: Duration) {
+        self.clock.advance(by);
+    }
+
+    fn step(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+}
