@@ -44,7 +44,10 @@ impl User {
     fn new(uid: u32) -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        fs::copy(PROGRAM, dir.path().join("leasehold")).unwrap();
+        // By another process: this one's other tests start programs meanwhile, which would inherit
+        // the open copy for a moment, and a file that is open for writing cannot be executed.
+        let copied = Command::new("cp").arg(PROGRAM).arg(dir.path().join("leasehold")).status();
+        assert!(copied.unwrap().success());
         Self { uid, dir }
     }
 
