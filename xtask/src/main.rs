@@ -1,4 +1,4 @@
-//! The commands that people and CI share: `cargo xtask verify`, `test`, `soak` and `bench`.
+//! The commands that people and CI share: `cargo xtask verify`, `test`, `loom`, `soak` and `bench`.
 //!
 //! One file per command; `checks/` holds what `verify` reads from the sources itself, one check per
 //! file, each a function from a snapshot of the tree ([`repo`]) to a list of findings.
@@ -8,6 +8,7 @@
 
 mod bench;
 mod checks;
+mod loom;
 mod repo;
 mod soak;
 mod steps;
@@ -34,6 +35,8 @@ enum Command {
     Verify,
     /// Build the programs, then run every test and doc-test.
     Test(test::Options),
+    /// Run every interleaving of the plain locks' atomic steps.
+    Loom(loom::Options),
     /// Run a long history on a SQLite store: processes are killed and stopped; some minutes.
     Soak(soak::Options),
     /// Measure one suite side by side with its peers.
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
     let done = match Args::parse().command {
         Command::Verify => verify::run(),
         Command::Test(options) => test::run(&options),
+        Command::Loom(options) => loom::run(&options),
         Command::Soak(options) => soak::run(&options),
         Command::Bench(options) => bench::run(&options),
     };

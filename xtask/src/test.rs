@@ -3,6 +3,7 @@
 use clap::Args;
 
 use crate::Result;
+use crate::loom;
 use crate::steps::Steps;
 
 #[derive(Args)]
@@ -29,6 +30,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         let bare =
             ["test", "-p", "leasehold", "--no-default-features", "--locked", "--no-fail-fast"];
         steps.cargo(&bare, &env)?;
+        loom::step(&mut steps, loom::PREEMPTIONS_CI)?;
     }
     Ok(steps.summary())
 }

@@ -116,7 +116,7 @@ impl Error {
 
     /// The lock.
     #[must_use]
-    pub const fn lock(&self) -> LockKind {
+    pub const fn lock_kind(&self) -> LockKind {
         self.0.lock
     }
 

@@ -33,7 +33,7 @@ fn weights_on_a_free_semaphore() {
     assert_eq!(message(&error), "a weight must be greater than 0");
     let error = ready(semaphore.acquire_many(3)).unwrap_err();
     assert_eq!(message(&error), "a weight of 3 is above the capacity of 2");
-    assert_eq!(error.lock(), LockKind::Semaphore);
+    assert_eq!(error.lock_kind(), LockKind::Semaphore);
     assert!(semaphore.try_acquire_many(0).is_err());
     assert!(semaphore.try_acquire_many(3).is_err());
     assert_eq!((semaphore.available_permits(), semaphore.queued()), (2, 0));
