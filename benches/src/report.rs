@@ -15,11 +15,12 @@ pub struct Budget {
 /// A suite in progress.
 ///
 /// Arguments: `--json FILE` (one line per row), `--quick` (few and short rounds), `--only TEXT`
-/// (rows whose name contains it), `--rounds N`.
+/// (rows whose name contains it), `--ours` (no peers and no floor: for a profile), `--rounds N`.
 #[derive(Debug)]
 pub struct Report {
     budget: Budget,
     quick: bool,
+    ours: bool,
     only: Option<String>,
     json: Option<PathBuf>,
     lines: String,
@@ -66,8 +67,14 @@ impl Report {
     /// # Errors
     /// An argument that is not known or lacks its value.
     pub fn from_arguments(full: Budget, quick: Budget) -> Result<Self> {
-        let mut report =
-            Self { budget: full, quick: false, only: None, json: None, lines: String::new() };
+        let mut report = Self {
+            budget: full,
+            quick: false,
+            ours: false,
+            only: None,
+            json: None,
+            lines: String::new(),
+        };
         let mut rounds = None;
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
@@ -76,6 +83,7 @@ impl Report {
                 "--json" => report.json = Some(value()?.into()),
                 "--only" => report.only = Some(value()?),
                 "--rounds" => rounds = Some(value()?.parse::<usize>()?.max(1)),
+                "--ours" => report.ours = true,
                 "--quick" => report.quick = true,
                 _ => return Err(format!("unknown argument {argument}").into()),
             }
@@ -120,6 +128,9 @@ impl Report {
         }
         let mut list = Contenders::default();
         contenders(&mut list);
+        if self.ours {
+            list.0.retain(|(place, _)| matches!(place, Place::Ours));
+        }
         let mut row = Row::new(work, unit);
         if let Some(goal) = goal {
             row = row.goal(goal);
