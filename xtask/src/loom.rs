@@ -53,7 +53,7 @@ pub(crate) fn step(steps: &mut Steps, preemptions: u8) -> Result<bool> {
 fn command(preemptions: u8) -> Command {
     let mut command = cargo();
     command
-        .args(["test", "--package", "leasehold-sync", "--test", "loom", "--release", "--locked"])
+        .args(["test", "--package", "leasehold-sync", "--test", "loom", "--locked"])
         .args(["--target-dir", "target/loom"])
         .current_dir(repo::root())
         .env("RUSTFLAGS", "--cfg leasehold_loom")
