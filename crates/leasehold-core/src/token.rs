@@ -7,6 +7,8 @@ use std::{
     sync::Arc,
 };
 
+use rand::RngExt;
+
 use crate::{defaults::TOKEN_BYTES_MAX, error::InvalidArgument};
 
 /// Names one grant; who has it can extend, restore or release the grant (rule T5).
@@ -28,6 +30,13 @@ impl Token {
     #[must_use]
     pub fn random() -> Self {
         Self(Repr::Drawn(rand::random()))
+    }
+
+    /// Draws a new token and a new attempt in one go.
+    #[must_use]
+    pub fn and_attempt() -> (Self, AttemptId) {
+        let mut generator = rand::rng();
+        (Self(Repr::Drawn(generator.random())), AttemptId(generator.random()))
     }
 
     /// Takes a caller's token.

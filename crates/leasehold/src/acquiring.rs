@@ -17,9 +17,9 @@ use std::{
 };
 
 use leasehold_core::{
-    Acquire as Request, Acquired, AttemptId, Binding, Call, Confirmed, Error, ErrorKind, Fault,
-    FaultKind, Grant, InvalidArgument, LocalTime, LockId, Obstacle, Operation, Place, Refusal,
-    Rejection, Released, Result, Share, Sleep, Ticket, Token, defaults,
+    Acquire as Request, Acquired, Binding, Call, Confirmed, Error, ErrorKind, Fault, FaultKind,
+    Grant, InvalidArgument, LocalTime, LockId, Obstacle, Operation, Place, Refusal, Rejection,
+    Released, Result, Share, Sleep, Ticket, Token, defaults,
 };
 
 use crate::{
@@ -165,11 +165,23 @@ struct Sent {
 
 enum State {
     Start,
-    Requested(Call<Acquired>, Option<Sleep>),
-    Queued(Queued),
-    Confirming(Call<Confirmed>, Queued),
-    Leaving(Call<Released>, ErrorKind),
+    /// Boxed, like all that follows: an acquisition that is answered at once moves less.
+    Requested(Box<Requested>),
+    Queued(Box<Queued>),
+    Confirming(Call<Confirmed>, Box<Queued>),
+    Leaving(Box<Leaving>),
     Done,
+}
+
+struct Requested {
+    call: Call<Acquired>,
+    /// Set when the answer does not come at once.
+    limit: Option<Sleep>,
+}
+
+struct Leaving {
+    call: Call<Released>,
+    why: ErrorKind,
 }
 
 struct Queued {
@@ -191,17 +203,18 @@ impl Attempt {
                     if let Err(error) = self.check(cx) {
                         return self.finish(Outcome::Failed(error));
                     }
-                    self.send();
+                    if let Some(outcome) = self.send() {
+                        return self.finish(outcome);
+                    }
                 }
-                State::Requested(call, timer) => {
-                    let Poll::Ready(answer) = Pin::new(call).poll(cx) else {
+                State::Requested(requested) => {
+                    let Poll::Ready(answer) = Pin::new(&mut requested.call).poll(cx) else {
                         if let Some(error) = self.gave_up_before_the_answer(cx) {
                             self.abandon();
                             return self.finish(Outcome::Failed(error));
                         }
                         return Poll::Pending;
                     };
-                    *timer = None;
                     if let Some(outcome) = self.requested(answer) {
                         return self.finish(outcome);
                     }
@@ -224,8 +237,8 @@ impl Attempt {
                         return self.finish(outcome);
                     }
                 }
-                State::Leaving(call, _) => {
-                    let answer = ready!(Pin::new(call).poll(cx));
+                State::Leaving(leaving) => {
+                    let answer = ready!(Pin::new(&mut leaving.call).poll(cx));
                     let outcome = self.left(answer);
                     return self.finish(outcome);
                 }
@@ -265,13 +278,15 @@ impl Attempt {
         }
     }
 
-    fn send(&mut self) {
+    /// Sends the request, and gives the outcome when the answer comes at once and is final.
+    fn send(&mut self) -> Option<Outcome> {
         let core = &self.entry.core;
         let previous = self.sent.take();
         let at = (!core.inline).then(|| core.clock.now());
         let first_at = previous.map_or(at, |sent| sent.first_at);
         let rare = self.options.rare.as_deref();
-        let token = rare.and_then(|rare| rare.token.clone()).unwrap_or_else(Token::random);
+        let drawn = Token::and_attempt();
+        let token = rare.and_then(|rare| rare.token.clone()).unwrap_or_else(|| drawn.0);
         let timeout = self.options.timeout;
         let deadline = deadline(first_at, timeout);
         // A free lock is granted whatever the timeout (rule W2), so a short one does not make the
@@ -286,7 +301,7 @@ impl Attempt {
             capacity: self.entry.claim(),
             share: self.options.share,
             token: token.clone(),
-            attempt: AttemptId::random(),
+            attempt: drawn.1,
             ttl: self.options.ttl,
             binding: self.options.binding,
             wait: timeout != Some(Duration::ZERO),
@@ -295,7 +310,13 @@ impl Attempt {
             info: Arc::clone(info),
         });
         self.sent = Some(Sent { token, at, first_at, deadline });
-        self.state = State::Requested(call, None);
+        match call.into_ready() {
+            Ok(answer) => self.requested(answer),
+            Err(call) => {
+                self.state = State::Requested(Box::new(Requested { call, limit: None }));
+                None
+            }
+        }
     }
 
     fn requested(&mut self, answer: Result<Acquired, Fault>) -> Option<Outcome> {
@@ -335,11 +356,10 @@ impl Attempt {
         let wait = self.entry.core.waits.join(place.wake.clone());
         // A shutdown that began before the wait was registered has not seen it.
         if self.entry.core.life.refuses() {
-            self.state = State::Queued(Queued { place, timer, wait });
             self.leave(ErrorKind::ShutDown);
             return;
         }
-        self.state = State::Queued(Queued { place, timer, wait });
+        self.state = State::Queued(Box::new(Queued { place, timer, wait }));
     }
 
     fn confirm(&mut self) {
@@ -372,9 +392,7 @@ impl Attempt {
                 if sent.deadline.is_some_and(|deadline| self.entry.core.clock.now() >= deadline) {
                     return Some(Outcome::Busy(self.error(ErrorKind::Timeout, None)));
                 }
-                self.state = State::Start;
-                self.send();
-                None
+                self.send()
             }
             Err(fault) => {
                 self.abandon();
@@ -386,13 +404,14 @@ impl Attempt {
     fn leave(&mut self, kind: ErrorKind) {
         let sent = self.sent.as_ref().expect("a queued request was sent");
         let call = self.entry.core.backend.release(&self.entry.id, &sent.token);
-        self.state = State::Leaving(call, kind);
+        self.state = State::Leaving(Box::new(Leaving { call, why: kind }));
     }
 
     fn left(&mut self, answer: Result<Released, Fault>) -> Outcome {
-        let State::Leaving(_, kind) = mem::replace(&mut self.state, State::Done) else {
+        let State::Leaving(leaving) = mem::replace(&mut self.state, State::Done) else {
             unreachable!("only a leaving request is answered");
         };
+        let kind = leaving.why;
         let sent = self.sent.as_ref().expect("a queued request was sent");
         let obstacle = match answer {
             Ok(Released::Waiter(obstacle)) => obstacle,
@@ -474,9 +493,9 @@ impl Attempt {
         }
         let sent = self.sent.as_ref()?;
         let limit = sent.deadline?.max(sent.at?.after(defaults::COMMAND_TIMEOUT));
-        let State::Requested(_, timer) = &mut self.state else { return None };
+        let State::Requested(requested) = &mut self.state else { return None };
         let clock = &self.entry.core.clock;
-        let timer = timer.get_or_insert_with(|| Sleep::until(Arc::clone(clock), limit));
+        let timer = requested.limit.get_or_insert_with(|| Sleep::until(Arc::clone(clock), limit));
         if Pin::new(timer).poll(cx).is_pending() {
             return None;
         }
@@ -488,9 +507,8 @@ impl Attempt {
         if let Poll::Ready(reason) = self.poll_cancel(cx) {
             return Poll::Ready(ErrorKind::Cancelled { reason });
         }
-        let State::Queued(Queued { timer: Some(timer), .. }) = &mut self.state else {
-            return Poll::Pending;
-        };
+        let State::Queued(queued) = &mut self.state else { return Poll::Pending };
+        let Some(timer) = &mut queued.timer else { return Poll::Pending };
         Pin::new(timer).poll(cx).map(|()| ErrorKind::Timeout)
     }
 
