@@ -49,31 +49,29 @@ impl List {
     /// Takes out a node, which must be in this list.
     #[inline]
     pub(super) fn unlink(&self, locked: &mut Locked<'_>, node: NonNull<Node>) {
-        let node_ref = deref(node);
-        let (prev, next) = (node_ref.prev.get(locked), node_ref.next.get(locked));
+        let waiting = deref(node).waiting(locked);
+        let (prev, next) = (waiting.prev, waiting.next);
         let (Some(before), Some(after)) = (prev.0, next.0) else {
             unreachable!("a node of a ring has neighbours");
         };
         if after == node {
             self.head.set(locked, Link(None));
         } else {
-            deref(before).next.set(locked, next);
-            deref(after).prev.set(locked, prev);
+            deref(before).waiting(locked).next = next;
+            deref(after).waiting(locked).prev = prev;
             if self.head.get(locked) == Link(Some(node)) {
                 self.head.set(locked, next);
             }
         }
-        node_ref.prev.set(locked, Link(None));
-        node_ref.next.set(locked, Link(None));
     }
 
     /// Every node in order; the list must not change in between. Visits all of them.
     pub(super) fn next_of(
         &self,
-        locked: &Locked<'_>,
+        locked: &mut Locked<'_>,
         node: NonNull<Node>,
     ) -> Option<NonNull<Node>> {
-        let next = deref(node).next.get(locked);
+        let next = deref(node).waiting(locked).next;
         if next == self.head.get(locked) { None } else { next.0 }
     }
 
@@ -82,17 +80,16 @@ impl List {
     fn join_ring(&self, locked: &mut Locked<'_>, link: Link) -> bool {
         let Some(node) = link.0 else { unreachable!("a link to a node") };
         let Some(head) = self.head.get(locked).0 else {
-            deref(node).prev.set(locked, link);
-            deref(node).next.set(locked, link);
+            let waiting = deref(node).waiting(locked);
+            (waiting.prev, waiting.next) = (link, link);
             return true;
         };
-        let last = deref(head).prev.get(locked);
-        deref(node).prev.set(locked, last);
-        deref(node).next.set(locked, Link(Some(head)));
+        let last = std::mem::replace(&mut deref(head).waiting(locked).prev, link);
+        let waiting = deref(node).waiting(locked);
+        (waiting.prev, waiting.next) = (last, Link(Some(head)));
         if let Some(last) = last.0 {
-            deref(last).next.set(locked, link);
+            deref(last).waiting(locked).next = link;
         }
-        deref(head).prev.set(locked, link);
         false
     }
 }

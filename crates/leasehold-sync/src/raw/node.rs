@@ -1,10 +1,12 @@
 //! A waiter or watcher: one node of a queue, living inside of the future that waits.
 
-use std::{marker::PhantomPinned, ptr::NonNull, sync::atomic::Ordering, task::Waker};
+use std::{
+    marker::PhantomPinned, mem::MaybeUninit, ptr::NonNull, sync::atomic::Ordering, task::Waker,
+};
 
 use super::{
     sys::{AtomicU8, Guarded, Locked, const_fn},
-    word::Want,
+    word::{Want, WatchFor},
 };
 
 /// Never queued, or queued no more because it left.
@@ -30,14 +32,30 @@ pub(crate) enum Phase {
 pub(super) struct Link(pub(super) Option<NonNull<Node>>);
 
 /// One waiter. Pinned before it is linked, and unlinked before it is dropped.
+///
+/// Until it is queued, all of it but one byte is left as it is: the future of a free lock is made
+/// and moved for next to nothing.
 pub(crate) struct Node {
-    pub(super) prev: Guarded<Link>,
-    pub(super) next: Guarded<Link>,
-    pub(super) waker: Guarded<Option<Waker>>,
-    pub(super) weight: Guarded<u32>,
-    pub(super) want: Guarded<Want>,
+    waiting: Guarded<MaybeUninit<Waiting>>,
     phase: AtomicU8,
     _pinned: PhantomPinned,
+}
+
+/// What there is to know of a queued node.
+pub(super) struct Waiting {
+    pub(super) prev: Link,
+    pub(super) next: Link,
+    /// Taken out by whoever unlinks the node, so that nothing is left to drop.
+    pub(super) waker: Option<Waker>,
+    pub(super) weight: u32,
+    pub(super) kind: Kind,
+}
+
+/// Whom the node is of.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    Waiter(Want),
+    Watcher(WatchFor),
 }
 
 impl Node {
@@ -45,15 +63,34 @@ impl Node {
         #[inline]
         pub(crate) const fn new() -> Self {
             Self {
-                prev: Guarded::new(Link(None)),
-                next: Guarded::new(Link(None)),
-                waker: Guarded::new(None),
-                weight: Guarded::new(0),
-                want: Guarded::new(Want::Plain),
+                waiting: Guarded::new(MaybeUninit::uninit()),
                 phase: AtomicU8::new(OUTSIDE),
                 _pinned: PhantomPinned,
             }
         }
+    }
+
+    /// Before it is linked.
+    #[inline]
+    pub(super) fn set_queued(
+        &self,
+        locked: &mut Locked<'_>,
+        kind: Kind,
+        weight: u32,
+        waker: Waker,
+    ) {
+        let alone = Link(None);
+        let waiting = Waiting { prev: alone, next: alone, waker: Some(waker), weight, kind };
+        self.waiting.get_mut(locked).write(waiting);
+        self.phase.store(QUEUED, Ordering::Relaxed);
+    }
+
+    /// Of a node that is linked, or about to be, or was in this very step.
+    #[inline]
+    pub(super) fn waiting<'a>(&'a self, locked: &'a mut Locked<'_>) -> &'a mut Waiting {
+        debug_assert!(self.phase.load(Ordering::Relaxed) == QUEUED);
+        // SAFETY: the list holds nothing but nodes that `set_queued` has filled, under this gate.
+        unsafe { self.waiting.get_mut(locked).assume_init_mut() }
     }
 
     /// Where it is. What is read as granted or rejected stays so, and everything that the former
@@ -66,10 +103,6 @@ impl Node {
             GRANTED => Phase::Granted,
             _ => Phase::Rejected,
         }
-    }
-
-    pub(super) fn set_queued(&self, _locked: &mut Locked<'_>) {
-        self.phase.store(QUEUED, Ordering::Relaxed);
     }
 
     pub(super) fn set_outside(&self, _locked: &mut Locked<'_>) {

@@ -9,6 +9,7 @@ use std::{pin::Pin, ptr::NonNull, sync::atomic::Ordering, task::Waker};
 use super::{
     Node, Phase, Raw, Want, WatchFor,
     list::deref,
+    node::{Kind, Waiting},
     sys::Locked,
     wakers::Wakers,
     word::{CAPACITY_MAX, Word},
@@ -79,10 +80,7 @@ impl Raw {
             }
         }
         let locked = &mut locked;
-        node.weight.set(locked, weight);
-        node.want.set(locked, want);
-        *node.waker.get_mut(locked) = Some(waker);
-        node.set_queued(locked);
+        node.set_queued(locked, Kind::Waiter(want), weight, waker);
         if want == Want::Upgrade {
             self.queue.push_front(locked, node);
         } else {
@@ -100,7 +98,7 @@ impl Raw {
         let mut locked = self.gate.lock();
         let phase = node.phase();
         let old = match phase {
-            Phase::Queued => node.waker.replace(&mut locked, Some(waker)),
+            Phase::Queued => node.waiting(&mut locked).waker.replace(waker),
             _ => Some(waker),
         };
         drop(locked);
@@ -119,7 +117,7 @@ impl Raw {
             Phase::Outside | Phase::Rejected => return Left::Outside,
         }
         self.queue.unlink(&mut locked, NonNull::from(node.get_ref()));
-        let own = node.waker.replace(&mut locked, None);
+        let own = node.waiting(&mut locked).waker.take();
         node.set_outside(&mut locked);
         *self.queued.get_mut(&mut locked) -= 1;
         self.settle(&mut locked, self.now(), &mut wakers);
@@ -174,9 +172,7 @@ impl Raw {
             }
         }
         let locked = &mut locked;
-        *node.waker.get_mut(locked) = Some(waker);
-        node.weight.set(locked, what as u32);
-        node.set_queued(locked);
+        node.set_queued(locked, Kind::Watcher(what), 0, waker);
         if what == WatchFor::All {
             self.watchers.push_back(locked, node);
         } else {
@@ -193,7 +189,7 @@ impl Raw {
             return;
         }
         self.watchers.unlink(&mut locked, NonNull::from(node.get_ref()));
-        let own = node.waker.replace(&mut locked, None);
+        let own = node.waiting(&mut locked).waker.take();
         node.set_outside(&mut locked);
         self.settle(&mut locked, self.now(), &mut wakers);
         drop(locked);
@@ -249,24 +245,28 @@ impl Raw {
     fn settle(&self, locked: &mut Locked<'_>, mut word: Word, wakers: &mut Wakers) {
         while let Some(head) = self.queue.front(locked) {
             let node = deref(head);
-            let (want, weight) = (node.want.get(locked), node.weight.get(locked));
+            let Waiting { kind: Kind::Waiter(want), weight, .. } = *node.waiting(locked) else {
+                unreachable!("a watcher is in the other list")
+            };
             let Some(granted) = word.granting(want, weight) else { break };
             word = granted;
             self.note_writer(want);
             self.queue.unlink(locked, head);
             *self.queued.get_mut(locked) -= 1;
-            wakers.push(node.waker.replace(locked, None));
+            wakers.push(node.waiting(locked).waker.take());
             node.set_granted(locked);
         }
         let anybody_queued = !self.queue.is_empty(locked);
         while let Some(first) = self.watchers.front(locked) {
             let node = deref(first);
-            let what = WatchFor::ALL[node.weight.get(locked) as usize];
+            let Kind::Watcher(what) = node.waiting(locked).kind else {
+                unreachable!("a waiter is in the other list")
+            };
             if !word.holds(what, anybody_queued) {
                 break;
             }
             self.watchers.unlink(locked, first);
-            wakers.push(node.waker.replace(locked, None));
+            wakers.push(node.waiting(locked).waker.take());
             node.set_granted(locked);
         }
         let crowded = anybody_queued || !self.watchers.is_empty(locked);
@@ -282,10 +282,10 @@ impl Raw {
         while let Some(waiter) = at {
             at = self.queue.next_of(locked, waiter);
             let node = deref(waiter);
-            if node.weight.get(locked) > capacity {
+            if node.waiting(locked).weight > capacity {
                 self.queue.unlink(locked, waiter);
                 *self.queued.get_mut(locked) -= 1;
-                wakers.push(node.waker.replace(locked, None));
+                wakers.push(node.waiting(locked).waker.take());
                 node.set_rejected(locked);
             }
         }

@@ -70,12 +70,6 @@ impl<T> Guarded<T> {
         }
     }
 
-    /// Puts a value in and gives the one before.
-    #[inline]
-    pub(crate) fn replace(&self, locked: &mut Locked<'_>, value: T) -> T {
-        std::mem::replace(self.get_mut(locked), value)
-    }
-
     /// The value, for as long as nothing else is asked of the gate.
     #[inline]
     pub(crate) fn get_mut<'a>(&'a self, _locked: &'a mut Locked<'_>) -> &'a mut T {

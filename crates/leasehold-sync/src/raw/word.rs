@@ -51,11 +51,6 @@ impl Want {
     }
 }
 
-impl WatchFor {
-    /// Each at the index of its discriminant.
-    pub(super) const ALL: [Self; 3] = [Self::Any, Self::Readable, Self::All];
-}
-
 impl Word {
     pub(crate) const fn idle(capacity: u32) -> Self {
         Self((capacity as u64) << CAPACITY_SHIFT | capacity as u64)
