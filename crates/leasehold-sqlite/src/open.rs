@@ -4,7 +4,7 @@
 use std::{path::Path, sync::Arc, time::Instant};
 
 use leasehold_core::{ClientId, Clock, Fault, FaultKind, SystemClock};
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, config::DbConfig};
 use rustix::{
     fs::{fsync, ftruncate},
     io::{pread, pwrite},
@@ -237,6 +237,9 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
         | OpenFlags::SQLITE_OPEN_EXRESCODE;
     let conn = Connection::open_with_flags(path, flags)?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
+    // Plans do not depend on the values that are bound; else another `LIMIT` has the statement
+    // parsed again.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // Locks need not outlive a power cut; and who waits, waits at the guard, never in SQLite.
     conn.execute_batch("PRAGMA synchronous = OFF; PRAGMA temp_store = MEMORY")?;
     conn.busy_timeout(std::time::Duration::ZERO)?;
