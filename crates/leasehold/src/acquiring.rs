@@ -286,7 +286,7 @@ impl Attempt {
         let first_at = previous.map_or(at, |sent| sent.first_at);
         let rare = self.options.rare.as_deref();
         let drawn = Token::and_attempt();
-        let token = rare.and_then(|rare| rare.token.clone()).unwrap_or_else(|| drawn.0);
+        let token = rare.and_then(|rare| rare.token.clone()).unwrap_or(drawn.0);
         let timeout = self.options.timeout;
         let deadline = deadline(first_at, timeout);
         // A free lock is granted whatever the timeout (rule W2), so a short one does not make the

@@ -5,10 +5,15 @@
 //! A store's author gives a [`Stage`] and a test target without Rust's own harness:
 //!
 //! ```no_run
-//! # fn connect(_: &std::path::Path)
-//! #     -> Result<std::sync::Arc<dyn leasehold_core::Backend>, leasehold_core::Fault>
-//! # { unimplemented!() }
+//! use std::{path::Path, sync::Arc};
+//!
 //! use leasehold_conformance::history;
+//! use leasehold_core::{Backend, Fault, MemoryBackend};
+//!
+//! // Yours opens the store at this place, which all processes of the history share.
+//! fn connect(_place: &Path) -> Result<Arc<dyn Backend>, Fault> {
+//!     Ok(Arc::new(MemoryBackend::new()))
+//! }
 //!
 //! fn main() {
 //!     history::main(&history::Embedded { connect });
