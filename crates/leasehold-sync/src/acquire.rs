@@ -82,8 +82,9 @@ impl<G: Grant> Acquire<G> {
     ///
     /// Zero is one attempt that never queues (rule W2); a free lock is granted whatever the
     /// timeout. The clock is read, and a timer set, only if the request really waits.
+    #[inline(always)]
     pub fn timeout(self, timeout: Duration) -> AcquireWith<G> {
-        AcquireWith::new(self).timeout(timeout)
+        AcquireWith::with(self, std::future::pending(), Some(timeout))
     }
 
     /// Gives up when `cancelled` is ready; its output becomes the reason (rule W4). The future
@@ -95,7 +96,7 @@ impl<G: Grant> Acquire<G> {
     where
         C: Future<Output: CancelReason>,
     {
-        AcquireWith::new(self).cancel_on(cancelled)
+        AcquireWith::with(self, cancelled, None)
     }
 
     /// Blocks this thread instead of a task. Not for async code, where it would hold up others.
@@ -108,6 +109,14 @@ impl<G: Grant> Acquire<G> {
             Some(granted) => granted,
             None => block_on(self),
         }
+    }
+
+    /// The same request, made anew rather than moved: a move would copy the node, none of which is
+    /// of use before it is queued.
+    #[inline(always)]
+    pub(crate) fn anew(mut self) -> Self {
+        debug_assert!(self.is_outside());
+        Self { source: self.source.take(), mode: self.mode, node: Node::new() }
     }
 
     /// One attempt that never queues. Not to be called once polled.
@@ -141,37 +150,42 @@ impl<G: Grant> Acquire<G> {
         Some((self.mode.weight(raw), raw.capacity()))
     }
 
+    /// The weight asked for.
+    pub(crate) fn weight(&self) -> u32 {
+        self.asked().map_or(1, |(weight, _)| weight)
+    }
+
     /// How many are queued on the lock.
     pub(crate) fn queued(&self) -> u32 {
         self.source.as_ref().map_or(0, |source| source.raw().queued())
     }
 
-    /// The weight can only be too heavy if it is neither 1 nor the capacity.
+    /// The path of a free lock, for a request that was not queued yet. `None`: it is not free.
     ///
     /// Always inlined: where the lock is free, the whole future melts into its caller.
     #[inline(always)]
-    pub(crate) fn poll_granted(
+    pub(crate) fn poll_free(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<G::Guard, TooHeavy>> {
-        if self.is_outside() {
-            // Asked before the permit is taken: a task that has to yield must not hold the lock
-            // while it sleeps, or everybody else waits for it.
-            let progress = ready!(budget::poll_proceed(cx));
-            let this = self.as_mut().project();
-            if let Some(source) = this.source.take() {
-                if this.mode.try_take_fast(source.raw()) == Some(true) {
-                    progress.made_progress();
-                    return Poll::Ready(Ok(G::granted(source, *this.mode)));
-                }
-                *this.source = Some(source);
+    ) -> Poll<Option<G::Guard>> {
+        // Asked before the permit is taken: a task that has to yield must not hold the lock while
+        // it sleeps, or everybody else waits for it.
+        let progress = ready!(budget::poll_proceed(cx));
+        let this = self.as_mut().project();
+        if let Some(source) = this.source.take() {
+            if this.mode.try_take_fast(source.raw()) == Some(true) {
+                progress.made_progress();
+                return Poll::Ready(Some(G::granted(source, *this.mode)));
             }
+            *this.source = Some(source);
         }
-        self.poll_waiting(cx)
+        Poll::Ready(None)
     }
 
+    /// Everything but the path of a free lock. The weight can only be too heavy if it is neither 1
+    /// nor the capacity.
     #[inline(never)]
-    fn poll_waiting(
+    pub(crate) fn poll_waiting(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<G::Guard, TooHeavy>> {
@@ -223,8 +237,13 @@ impl<G: Grant> Future for Acquire<G> {
     type Output = G::Guard;
 
     #[inline(always)]
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<G::Guard> {
-        match self.poll_granted(cx) {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<G::Guard> {
+        if self.is_outside()
+            && let Some(granted) = ready!(self.as_mut().poll_free(cx))
+        {
+            return Poll::Ready(granted);
+        }
+        match self.poll_waiting(cx) {
             Poll::Ready(Ok(granted)) => Poll::Ready(granted),
             Poll::Ready(Err(TooHeavy)) => unreachable!("a weight of 1 or C always fits in C"),
             Poll::Pending => Poll::Pending,

@@ -17,7 +17,6 @@ use crate::{
     cancel::CancelReason,
     error::Error,
     hold::Mode,
-    raw::Want,
     timer::Timer,
 };
 
@@ -41,36 +40,37 @@ pin_project! {
 }
 
 impl<G: Grant> AcquireWith<G> {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new(acquire: Acquire<G>) -> Self {
-        Self { acquire, cancel: std::future::pending(), timeout: None, timer: None }
+        Self::with(acquire, std::future::pending(), None)
     }
 
     /// Gives up when `cancelled` is ready; its output becomes the reason (rule W4).
     ///
     /// One that is ready already counts as cancelled, even when the lock is free. After the grant
     /// it has no effect.
+    #[inline(always)]
     pub fn cancel_on<C>(self, cancelled: C) -> AcquireWith<G, C>
     where
         C: Future<Output: CancelReason>,
     {
-        AcquireWith {
-            acquire: self.acquire,
-            cancel: cancelled,
-            timeout: self.timeout,
-            timer: self.timer,
-        }
+        AcquireWith::with(self.acquire, cancelled, self.timeout)
     }
 }
 
 impl<G: Grant, C> AcquireWith<G, C> {
+    #[inline(always)]
+    pub(crate) fn with(acquire: Acquire<G>, cancel: C, timeout: Option<Duration>) -> Self {
+        Self { acquire: acquire.anew(), cancel, timeout, timer: None }
+    }
+
     /// Gives up after that time.
     ///
     /// Zero is one attempt that never queues (rule W2); a free lock is granted whatever the
     /// timeout. The clock is read, and a timer set, only if the request really waits.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
-        self
+    #[inline(always)]
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Self::with(self.acquire, self.cancel, Some(timeout))
     }
 }
 
@@ -88,33 +88,46 @@ impl<G: Grant, C: Future<Output: CancelReason>> AcquireWith<G, C> {
         block_on(self)
     }
 
-    /// Everything that comes before the request is made.
-    #[inline]
-    fn poll_first(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<G::Guard, Error>> {
-        let this = self.project();
-        let (weight, capacity) = this.acquire.asked().expect("polled again after it was ready");
-        // W6: arguments before anything else. To a lock for one reader, an upgrade adds nothing.
-        if weight > capacity || (weight == 0 && G::Mode::WANT != Want::Upgrade) {
-            return Poll::Ready(Err(Error::weight(G::KIND, weight, capacity)));
-        }
-        // W4: cancelled already counts, even when the lock is free.
-        if let Poll::Ready(reason) = this.cancel.poll(cx) {
-            return Poll::Ready(Err(Error::cancelled(G::KIND, reason.into_reason())));
-        }
+    /// W6: a weight that can never be granted is refused before anything else.
+    #[cold]
+    fn refusal(&self) -> Option<Error> {
+        let (weight, capacity) = self.acquire.asked()?;
+        let refused = weight == 0 || weight > capacity;
+        refused.then(|| Error::weight(G::KIND, weight, capacity))
+    }
+
+    #[cold]
+    fn cancelled(reason: C::Output) -> Poll<Result<G::Guard, Error>> {
+        Poll::Ready(Err(Error::cancelled(G::KIND, reason.into_reason())))
+    }
+
+    /// The lock is not free, or the request is queued already.
+    #[inline(never)]
+    fn poll_waiting(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<G::Guard, Error>> {
+        let mut this = self.as_mut().project();
         if *this.timeout == Some(Duration::ZERO) {
-            let queued = this.acquire.queued();
+            let (queued, weight) = (this.acquire.queued(), this.acquire.weight());
             return Poll::Ready(this.acquire.try_pinned().ok_or_else(|| {
                 Error::timeout(G::KIND, Duration::ZERO).asking(weight).among(queued)
             }));
         }
-        Poll::Pending
+        match this.acquire.as_mut().poll_waiting(cx) {
+            Poll::Ready(Ok(granted)) => Poll::Ready(Ok(granted)),
+            Poll::Ready(Err(TooHeavy)) => {
+                let (weight, capacity) = this.acquire.asked().unwrap_or((0, 0));
+                Poll::Ready(Err(Error::weight(G::KIND, weight, capacity)))
+            }
+            Poll::Pending => self.poll_giving_up(cx),
+        }
     }
 
     /// It is queued: whichever comes first now, the grant, the cancellation or the timeout.
-    #[cold]
     fn poll_giving_up(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<G::Guard, Error>> {
         let this = self.project();
-        let weight = this.acquire.asked().map_or(1, |(weight, _)| weight);
+        let weight = this.acquire.weight();
         let error = if let Poll::Ready(reason) = this.cancel.poll(cx) {
             Error::cancelled(G::KIND, reason.into_reason())
         } else {
@@ -140,20 +153,21 @@ impl<G: Grant, C: Future<Output: CancelReason>> Future for AcquireWith<G, C> {
 
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let first = self.acquire.is_outside();
-        if first && let Poll::Ready(done) = self.as_mut().poll_first(cx) {
-            return Poll::Ready(done);
-        }
-        match self.as_mut().project().acquire.poll_granted(cx) {
-            Poll::Ready(Ok(granted)) => return Poll::Ready(Ok(granted)),
-            Poll::Ready(Err(TooHeavy)) => {
-                let (weight, capacity) = self.acquire.asked().unwrap_or((0, 0));
-                return Poll::Ready(Err(Error::weight(G::KIND, weight, capacity)));
+        if self.acquire.is_outside() {
+            if G::Mode::MAY_BE_TOO_HEAVY
+                && let Some(error) = self.refusal()
+            {
+                return Poll::Ready(Err(error));
             }
-            Poll::Pending => {}
+            // W4: cancelled already counts, even when the lock is free.
+            if let Poll::Ready(reason) = self.as_mut().project().cancel.poll(cx) {
+                return Self::cancelled(reason);
+            }
+            if let Some(granted) = ready!(self.as_mut().project().acquire.poll_free(cx)) {
+                return Poll::Ready(Ok(granted));
+            }
         }
-        // Still outside: the task's budget is spent, and it comes back to make its request.
-        if self.acquire.is_outside() { Poll::Pending } else { self.poll_giving_up(cx) }
+        self.poll_waiting(cx)
     }
 }
 

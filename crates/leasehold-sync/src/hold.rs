@@ -16,6 +16,10 @@ pub trait Mode: Copy {
     #[doc(hidden)]
     const WANT: Want = Want::Plain;
 
+    /// Whether the caller chose the weight, so that no capacity may be enough for it.
+    #[doc(hidden)]
+    const MAY_BE_TOO_HEAVY: bool = false;
+
     #[doc(hidden)]
     fn weight(self, raw: &Raw) -> u32;
 
@@ -193,6 +197,8 @@ impl Mode for Upgrading {
 }
 
 impl Mode for Permits {
+    const MAY_BE_TOO_HEAVY: bool = true;
+
     #[inline]
     fn weight(self, _raw: &Raw) -> u32 {
         self.0
