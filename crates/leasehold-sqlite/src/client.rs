@@ -258,6 +258,11 @@ impl Client {
             return None;
         }
         let mut lane = self.try_lane()?;
+        if self.mailbox.is_busy() {
+            // Asked again now that the thread cannot come in between: a step that slipped in behind
+            // the end of the client would leave a grant that is nobody's.
+            return None;
+        }
         let Lane { guard, desk } = &mut *lane;
         if S::READS {
             match desk.transact(self.context(), Mode::Read, step) {

@@ -192,3 +192,21 @@ fn a_waiter_is_told_when_its_token_is_released_elsewhere() {
     run(a.release(&lock, &wanted.token)).unwrap();
     assert_eq!(told(&b, &wanted, &place), Confirmed::Unknown);
 }
+
+/// Should a grant ever be left by a client that is not registered, it is not for ever.
+#[test]
+fn a_grant_of_a_client_that_is_not_registered_is_nobodys() {
+    let home = Home::new();
+    let (client, lock) = (home.open(), mutex("orphan"));
+    let peer = Peer::start(&home.path(), &["hold", "orphan"]);
+    peer.says("held");
+    peer.kill();
+    drop(peer);
+    let conn = rusqlite::Connection::open(home.path()).unwrap();
+    conn.execute(
+        "DELETE FROM clients WHERE id NOT IN (SELECT MIN(id) FROM clients WHERE pid = ?1)",
+        [std::process::id()],
+    )
+    .unwrap();
+    until("the lock is free", || !is_busy(&client, &try_request(&lock)));
+}

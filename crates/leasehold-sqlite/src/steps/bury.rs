@@ -35,10 +35,12 @@ impl Step for Bury {
 
     fn run(&self, tx: &mut Tx<'_>) -> Result<bool, Stop> {
         let dead = id(self.0);
-        if tx.one(sql!("client_exists"), [dead], |_| Ok(()))?.is_none() {
+        let registered = tx.one(sql!("client_exists"), [dead], |_| Ok(()))?.is_some();
+        // Also of one that is not registered: what it left would stay for ever.
+        let losses = take_losses(tx, dead)?;
+        if !registered && losses.is_empty() {
             return Ok(false);
         }
-        let losses = take_losses(tx, dead)?;
         let entries = losses.values().map(|loss| loss.weights.len()).sum::<usize>() + losses.len();
         if tx.mode == Mode::Inline && entries > INLINE_MAX {
             return Err(Stop::Heavy);
