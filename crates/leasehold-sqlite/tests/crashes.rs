@@ -85,6 +85,53 @@ fn a_waiter_that_is_killed_delays_nobody() {
     assert!(start.elapsed() < NOTICED, "{:?}", start.elapsed());
 }
 
+/// As many processes as a shell script starts in a loop.
+#[test]
+fn a_line_of_waiters_that_are_killed_delays_nobody() {
+    let home = Home::new();
+    let (client, lock) = (home.open(), mutex("line"));
+    let held = request(&lock);
+    granted(&client, &held);
+    let peers: Vec<Peer> = (0..40)
+        .map(|_| {
+            let peer = Peer::start(&home.path(), &["hold", "line"]);
+            peer.says("queued");
+            peer
+        })
+        .collect();
+    let wanted = request(&lock);
+    let place = queued(&client, &wanted);
+    for peer in &peers {
+        peer.kill();
+    }
+    drop(peers);
+    let start = Instant::now();
+    release(&client, &held);
+    told_granted(&client, &wanted, &place);
+    assert!(start.elapsed() < NOTICED, "{:?}", start.elapsed());
+}
+
+#[test]
+fn a_try_succeeds_on_the_lock_of_a_line_of_dead_processes() {
+    let home = Home::new();
+    let (client, lock) = (home.open(), mutex("dead line"));
+    let holder = Peer::start(&home.path(), &["hold", "dead line"]);
+    holder.says("held");
+    let waiters: Vec<Peer> = (0..6)
+        .map(|_| {
+            let peer = Peer::start(&home.path(), &["hold", "dead line"]);
+            peer.says("queued");
+            peer
+        })
+        .collect();
+    for peer in waiters.iter().chain([&holder]) {
+        peer.kill();
+    }
+    // Their ends are waited for, from the tail, so that none is granted and told meanwhile.
+    drop((waiters, holder));
+    assert!(!is_busy(&client, &try_request(&lock)));
+}
+
 #[test]
 fn a_stopped_waiter_delays_the_next_by_its_claim_and_no_longer() {
     let home = Home::new();

@@ -9,9 +9,13 @@ use super::{Step, lifetime::needs_ttl};
 use crate::{
     error::Stop,
     rows::{LockRow, Party},
-    tx::{Tx, id, sql},
+    tx::{Mode, Tx, id, sql},
     waits::WaitKey,
 };
+
+/// How often the dead in the way are buried for one acquisition, and in a caller's thread.
+const BURIALS_MAX: u32 = 1000;
+const BURIALS_INLINE_MAX: u32 = 2;
 
 /// One acquisition.
 #[derive(Debug)]
@@ -46,7 +50,7 @@ impl Step for AcquireStep {
             tx.finish(&mut lock)?;
             return Ok(answer);
         }
-        let mut looked_for_dead = false;
+        let mut burials = 0;
         let weight = loop {
             let weight = match self.admit(&mut lock) {
                 Ok(weight) => weight,
@@ -60,10 +64,14 @@ impl Step for AcquireStep {
                 return Ok(Acquired::Granted(grant));
             }
             // N7, T8: whoever is in the way may have died, and then is not in the way.
-            if looked_for_dead || !tx.bury_dead_in_the_way(&mut lock)? {
+            // And so may those who come after them.
+            if burials == BURIALS_MAX || !tx.bury_dead_in_the_way(&mut lock)? {
                 break weight;
             }
-            looked_for_dead = true;
+            burials += 1;
+            if burials > BURIALS_INLINE_MAX && tx.mode == Mode::Inline {
+                return Err(Stop::Heavy);
+            }
         };
         self.wait_or_leave(tx, &mut lock, weight)
     }

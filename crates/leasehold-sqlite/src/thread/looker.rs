@@ -78,8 +78,9 @@ impl Looker {
             let look = self.next_look(client);
             // A look that fails is made up for by the next: the news stay until they are told.
             let Ok(seen) = client.run_patiently(&look, Instant::now()) else { return };
-            self.take_in(client, &seen);
-            if !seen.more {
+            let buried = self.take_in(client, &seen);
+            // Who comes after the dead may be dead too.
+            if !seen.more && !buried {
                 break;
             }
         }
@@ -111,7 +112,8 @@ impl Looker {
         }
     }
 
-    fn take_in(&mut self, client: &Arc<Client>, seen: &Seen) {
+    /// Says whether somebody dead was buried.
+    fn take_in(&mut self, client: &Arc<Client>, seen: &Seen) -> bool {
         self.notice = seen.notice;
         self.after_client = seen.last_client;
         for key in &seen.news {
@@ -128,12 +130,14 @@ impl Looker {
                 self.after.insert(lock.id, lock.after.clone());
             }
         }
+        let mut buried = false;
         for other in &seen.others {
             if client.members.is_dead(*other) {
                 // Should it fail, the next look finds it dead again.
-                let _ = client.run_patiently(&Bury(*other), soon());
+                buried |= client.run_patiently(&Bury(*other), soon()).is_ok_and(|known| known);
             }
         }
+        buried
     }
 
     /// Passes on what has expired at locks that somebody here waits for (rule T3).
