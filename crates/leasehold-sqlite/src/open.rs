@@ -80,6 +80,7 @@ impl Step for Register {
     type Answer = ();
 
     fn run(&self, tx: &mut Tx<'_>) -> Result<(), Stop> {
+        tx.make_up_for_a_standstill()?;
         tx.execute(
             sql!("client_insert"),
             rusqlite::params![id(tx.me), std::process::id(), tx.monotonic],

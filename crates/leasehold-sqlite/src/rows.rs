@@ -185,6 +185,11 @@ impl HeadRow {
         })
     }
 
+    /// Whether its client has not been heard of since that time, or is not registered.
+    pub(crate) fn is_silent_since(&self, time: i64) -> bool {
+        self.beat.is_none_or(|beat| beat < time)
+    }
+
     pub(crate) fn party(&self) -> Party<'_> {
         Party {
             token: &self.token,

@@ -76,16 +76,20 @@ impl Tx<'_> {
         if lock.queued == 0 || lock.used >= lock.capacity {
             return Ok(());
         }
-        let silent_before = self.monotonic - LIVENESS_LIMIT_US;
+        let mut silent_before = self.monotonic - LIVENESS_LIMIT_US;
         let mut after = i64::MIN;
         loop {
             let window = self.all(sql!("waiters_head"), [lock.id, after, WINDOW], HeadRow::read)?;
             let Some(last) = window.last() else { return Ok(()) };
             after = last.seq;
+            if window.iter().any(|head| head.is_silent_since(silent_before)) {
+                // Where nobody could beat, nobody is silent.
+                silent_before = silent_before.min(self.newest_beat()? - LIVENESS_LIMIT_US);
+            }
             let (mut silent, mut granted) = (Vec::new(), Vec::new());
             let mut permits = lock.permits()?;
             let heads = window.iter().filter_map(|head| {
-                let speaks = head.beat.is_some_and(|beat| beat >= silent_before);
+                let speaks = !head.is_silent_since(silent_before);
                 if !speaks {
                     silent.push(head);
                 }

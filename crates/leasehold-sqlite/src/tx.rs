@@ -264,10 +264,30 @@ impl Tx<'_> {
     /// Shows that this client's waiters are alive (rule L4); a second is often enough.
     pub(crate) fn beat(&mut self) -> Result<(), Stop> {
         if self.monotonic - self.last_beat >= BEAT_US {
+            self.make_up_for_a_standstill()?;
             self.execute(sql!("client_beat"), [id(self.me), self.monotonic])?;
             self.effects.beat = Some(self.monotonic);
         }
         Ok(())
+    }
+
+    /// A process that was stopped inside the guard has kept everybody from beating. Whoever beats
+    /// first makes up for it, so that no waiter loses its place for that (rules Q2, L4).
+    pub(crate) fn make_up_for_a_standstill(&self) -> Result<(), Stop> {
+        if self.monotonic - self.last_beat < STANDSTILL_US {
+            return Ok(());
+        }
+        let silence = self.monotonic - self.newest_beat()?;
+        if silence >= STANDSTILL_US {
+            self.execute(sql!("beats_shift"), [silence])?;
+        }
+        Ok(())
+    }
+
+    /// When anybody was heard of last. It looks at every client: for when something is amiss.
+    pub(crate) fn newest_beat(&self) -> Result<i64, Stop> {
+        let newest = self.one(sql!("beat_newest"), [], |row| row.get::<_, Option<i64>>(0))?;
+        Ok(newest.flatten().unwrap_or(self.monotonic))
     }
 }
 
@@ -289,3 +309,5 @@ pub(crate) const fn us(duration: Duration) -> i64 {
 
 const CLAIM_US: i64 = us(leasehold_core::defaults::CLAIM);
 const BEAT_US: i64 = us(leasehold_core::defaults::SQLITE_HEARTBEAT);
+/// How long nobody has beaten when that is no coincidence.
+const STANDSTILL_US: i64 = us(leasehold_core::defaults::LIVENESS_LIMIT) / 2;

@@ -257,3 +257,36 @@ fn a_grant_of_a_client_that_is_not_registered_is_nobodys() {
     .unwrap();
     until("the lock is free", || !is_busy(&client, &try_request(&lock)));
 }
+
+/// Whoever is stopped inside the guard keeps everybody from beating: then nobody is silent.
+#[test]
+fn the_order_survives_a_process_that_is_stopped_inside_the_guard() {
+    let home = Home::new();
+    let (client, lock) = (home.open(), mutex("standstill"));
+    let held = request(&lock);
+    granted(&client, &held);
+    let clients: Vec<_> = (0..6).map(|_| home.open()).collect();
+    let waiters: Vec<_> = clients
+        .iter()
+        .map(|client| {
+            let wanted = request(&lock);
+            queued(client, &wanted);
+            (client, wanted)
+        })
+        .collect();
+    let guard = std::fs::File::options().write(true).open(home.side("guard")).unwrap();
+    rustix::fs::flock(&guard, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    // sleep: longer than the limit after which a waiter counts as silent.
+    std::thread::sleep(Duration::from_secs(12));
+    client.abandon(&lock, &held.token);
+    drop(guard);
+    let newcomer = home.open();
+    until("the lock is passed on", || {
+        run(newcomer.inspect(&lock)).unwrap().is_some_and(|state| state.waiters.len() < 6)
+    });
+    for (client, wanted) in waiters {
+        let told = run(client.confirm(&lock, &wanted.token)).unwrap();
+        assert!(matches!(told, Confirmed::Granted(_)), "{told:?}");
+        release(client, &wanted);
+    }
+}
