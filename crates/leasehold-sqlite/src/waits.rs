@@ -45,7 +45,8 @@ struct State {
 #[derive(Debug)]
 struct Waiting {
     wake: Wake,
-    lock: i64,
+    /// `None`: neither an expiry nor a death brings what it waits for.
+    lock: Option<i64>,
     /// The attempt of the waiter (rule L7).
     attempt: u64,
     notified: bool,
@@ -59,12 +60,12 @@ struct Interest {
 }
 
 impl Waits {
-    /// Enters a wait, or finds the one that is there, and says which. `due`: when something may
-    /// expire there.
+    /// Enters a wait, or finds the one that is there, and says which. `lock`: where an expiry or a
+    /// death may bring what it waits for. `due`: when something may expire there.
     pub(crate) fn enter(
         &self,
         key: &WaitKey,
-        lock: i64,
+        lock: Option<i64>,
         attempt: u64,
         due: Option<i64>,
     ) -> (Wake, bool) {
@@ -76,9 +77,11 @@ impl Waits {
         let wake = Wake::new();
         let waiting = Waiting { wake: wake.clone(), lock, attempt, notified: false };
         state.waiting.insert(key.clone(), waiting);
-        let interest = state.locks.entry(lock).or_insert(Interest { waits: 0, due });
-        interest.waits += 1;
-        interest.due = [interest.due, due].into_iter().flatten().min();
+        if let Some(lock) = lock {
+            let interest = state.locks.entry(lock).or_insert(Interest { waits: 0, due });
+            interest.waits += 1;
+            interest.due = [interest.due, due].into_iter().flatten().min();
+        }
         (wake, true)
     }
 
@@ -91,10 +94,12 @@ impl Waits {
     pub(crate) fn remove(&self, key: &WaitKey) -> Option<Wake> {
         let mut state = self.lock();
         let waiting = state.waiting.remove(key)?;
-        if let Some(interest) = state.locks.get_mut(&waiting.lock) {
+        if let Some(lock) = waiting.lock
+            && let Some(interest) = state.locks.get_mut(&lock)
+        {
             interest.waits -= 1;
             if interest.waits == 0 {
-                state.locks.remove(&waiting.lock);
+                state.locks.remove(&lock);
             }
         }
         Some(waiting.wake)

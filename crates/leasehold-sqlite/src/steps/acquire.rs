@@ -218,7 +218,7 @@ impl AcquireStep {
     fn place(&self, tx: &mut Tx<'_>, lock: &LockRow, ahead: Option<u64>) -> Result<Acquired, Stop> {
         let key = WaitKey::waiter(&lock.key, &self.token);
         let attempt = self.request.attempt.0;
-        let (wake, is_new) = tx.waits.enter(&key, lock.id, attempt, lock.next_expiry);
+        let (wake, is_new) = tx.waits.enter(&key, Some(lock.id), attempt, lock.next_expiry);
         if is_new {
             tx.effects.entered(key, lock.next_expiry);
         }

@@ -58,9 +58,12 @@ impl Step for WatchStep {
             let what = self.code();
             tx.execute(sql!("watcher_insert"), params![lock.key, token, id(tx.me), what])?;
         }
-        let (wake, is_new) = tx.waits.enter(&key, lock.id, 0, lock.next_expiry);
+        // A destroy is told; nothing has to be timed or probed for it.
+        let lives_to_see = (self.code() < watch::DESTROYED).then_some(lock.id);
+        let due = lock.next_expiry.filter(|_| lives_to_see.is_some());
+        let (wake, is_new) = tx.waits.enter(&key, lives_to_see, 0, due);
         if is_new {
-            tx.effects.entered(key, lock.next_expiry);
+            tx.effects.entered(key, due);
         }
         Ok(Watched::Waiting(wake))
     }

@@ -32,7 +32,7 @@ const _: () = assert!(LOOKS_PER_HEARTBEAT as i64 * PROBE_US == HEARTBEAT_US);
 /// Where the looks have come to.
 #[derive(Debug, Default)]
 pub(super) struct Looker {
-    next_at: i64,
+    looked_at: i64,
     beat_at: i64,
     /// The last notice seen; ids only grow.
     notice: i64,
@@ -63,14 +63,21 @@ impl Looker {
             return None;
         }
         let now = client.now();
-        if told || now >= self.next_at {
+        if told || now >= self.next_at(client) {
             client.mailbox.claim();
             self.look(client);
             client.mailbox.done(1);
-            self.next_at = now + PROBE_US;
+            self.looked_at = now;
         }
         self.tick_due(client);
-        Some(client.waits.next_due().map_or(self.next_at, |due| due.min(self.next_at)))
+        let next_at = self.next_at(client);
+        Some(client.waits.next_due().map_or(next_at, |due| due.min(next_at)))
+    }
+
+    /// Who waits for nothing but a word looks at the heartbeat, in case it was lost (rule L5).
+    fn next_at(&self, client: &Client) -> i64 {
+        let probes = client.waits.lock_count() > 0;
+        self.looked_at + if probes { PROBE_US } else { HEARTBEAT_US }
     }
 
     fn look(&mut self, client: &Arc<Client>) {
@@ -85,7 +92,9 @@ impl Looker {
             }
         }
         let now = client.now();
-        if now >= self.beat_at && client.run_patiently(&Beat, soon()).is_ok() {
+        // Only a waiter is asked whether it speaks.
+        let beats = client.waits.lock_count() > 0;
+        if beats && now >= self.beat_at && client.run_patiently(&Beat, soon()).is_ok() {
             self.beat_at = now + HEARTBEAT_US;
         }
     }
