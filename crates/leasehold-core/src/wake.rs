@@ -40,14 +40,18 @@ impl Wake {
 
     /// Ready once when the flag was set, and clears it.
     pub fn poll_notified(&self, cx: &Context<'_>) -> Poll<()> {
-        let mut state = self.lock();
-        if std::mem::take(&mut state.set) {
-            return Poll::Ready(());
-        }
-        match &mut state.waker {
-            Some(waker) => waker.clone_from(cx.waker()),
-            none => *none = Some(cx.waker().clone()),
-        }
+        let before = {
+            let mut state = self.lock();
+            if std::mem::take(&mut state.set) {
+                return Poll::Ready(());
+            }
+            match &state.waker {
+                Some(waker) if waker.will_wake(cx.waker()) => None,
+                _ => state.waker.replace(cx.waker().clone()),
+            }
+        };
+        // After the lock: its drop may run anything, and that may notify this very flag.
+        drop(before);
         Poll::Pending
     }
 
@@ -67,5 +71,33 @@ impl Wake {
 impl fmt::Debug for Wake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Wake").field("set", &self.lock().set).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A task that is dropped with its last waker.
+    struct NotifiesOnDrop(Wake);
+
+    impl std::task::Wake for NotifiesOnDrop {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    impl Drop for NotifiesOnDrop {
+        fn drop(&mut self) {
+            self.0.notify();
+        }
+    }
+
+    #[test]
+    fn a_waker_whose_drop_notifies_does_not_lock_twice() {
+        let wake = Wake::new();
+        let first = Waker::from(Arc::new(NotifiesOnDrop(wake.clone())));
+        assert!(wake.poll_notified(&Context::from_waker(&first)).is_pending());
+        drop(first);
+        assert!(wake.poll_notified(&Context::from_waker(Waker::noop())).is_pending());
+        assert!(wake.poll_notified(&Context::from_waker(Waker::noop())).is_ready());
     }
 }
