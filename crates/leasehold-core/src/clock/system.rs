@@ -92,7 +92,9 @@ impl Shared {
         loop {
             while let Some(waker) = state.timers.pop_due(now()) {
                 drop(state);
-                waker.wake();
+                // A waker that panics must not end the timers of everybody else; the panic has been
+                // reported by its hook.
+                let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| waker.wake()));
                 state = self.lock();
             }
             let idle = state.timers.next().is_none();
@@ -139,6 +141,24 @@ mod tests {
         fn wake(self: Arc<Self>) {
             self.0.send(self.1).unwrap();
         }
+    }
+
+    struct Panic;
+
+    impl Wake for Panic {
+        fn wake(self: Arc<Self>) {
+            panic!("a waker of the test");
+        }
+    }
+
+    #[test]
+    fn a_waker_that_panics_ends_no_other_timer() {
+        let clock = SystemClock::new();
+        let (sent, fired) = channel();
+        clock.set_timer(clock.now(), Arc::new(Panic).into());
+        let later = clock.now().after(Duration::from_millis(20));
+        clock.set_timer(later, Arc::new(Send(sent, 1)).into());
+        assert_eq!(fired.recv_timeout(Duration::from_secs(5)), Ok(1));
     }
 
     #[test]
