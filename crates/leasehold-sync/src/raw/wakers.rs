@@ -23,9 +23,20 @@ impl Wakers {
 }
 
 impl Drop for Wakers {
-    /// A waker that panics must not cost the others their wake-up.
     #[inline]
     fn drop(&mut self) {
+        if self.0.len() > 1 {
+            self.wake_several();
+        } else if let Some(waker) = self.0.pop() {
+            waker.wake();
+        }
+    }
+}
+
+impl Wakers {
+    /// A waker that panics must not cost the others their wake-up.
+    #[cold]
+    fn wake_several(&mut self) {
         struct Rest<'a>(smallvec::Drain<'a, [Waker; 4]>);
         impl Drop for Rest<'_> {
             fn drop(&mut self) {
