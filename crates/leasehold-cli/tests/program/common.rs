@@ -46,8 +46,10 @@ impl Store {
 
     /// `leasehold ARGS…` on this store, away from the surroundings of the test.
     pub(crate) fn leasehold(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(PROGRAM);
-        self.surround(&mut command).args(args);
+        // Signals that whoever started the tests ignores (`nohup`, `&` in a script) are ignored by
+        // what the tests start, too, and a test that sends one would wait in vain.
+        let mut command = Command::new("env");
+        self.surround(&mut command).args(["--default-signal", PROGRAM]).args(args);
         command
     }
 

@@ -39,8 +39,9 @@ impl Session {
             .open(name)
             .unwrap()
             .into();
-        let mut setsid = Command::new("setsid");
-        store.surround(&mut setsid).arg("--ctty").args(command);
+        // As in `Store::leasehold`: no signal is ignored because the tests were started so.
+        let mut setsid = Command::new("env");
+        store.surround(&mut setsid).args(["--default-signal", "setsid", "--ctty"]).args(command);
         let process = setsid
             .env("PS1", "$ ")
             .env_remove("ENV")
