@@ -56,8 +56,12 @@ impl AcquireAll {
     async fn run(self) -> Result<Vec<Lease>> {
         let Self { core, requests, timeout, mut cancel } = self;
         let deadline = timeout.map(|timeout| core.clock.now().after(timeout));
+        let mut requests = in_order(requests)?;
+        for request in &mut requests {
+            request.options.check(&request.entry)?;
+        }
         let mut leases = Vec::new();
-        for request in in_order(requests)? {
+        for request in requests {
             match one(&core, request, timeout, deadline, &mut cancel).await {
                 Ok(lease) => leases.push(lease),
                 Err(error) => {
@@ -89,7 +93,8 @@ impl fmt::Debug for AcquireAll {
 }
 
 /// One request a lock, in one order for everybody, so that no two callers wait for each other. A
-/// lock that is named twice is asked for once: a write covers a read, permits are added up.
+/// lock that is named twice is asked for once: a write covers a read, permits are added up, and the
+/// other options are those of the first.
 fn in_order(requests: Vec<Acquire>) -> Result<Vec<Acquire>> {
     let mut by_key = BTreeMap::<String, Acquire>::new();
     for request in requests {

@@ -18,17 +18,12 @@ use std::{
 
 use leasehold_core::{
     Acquire as Request, Acquired, Binding, Call, Confirmed, Error, ErrorKind, Fault, FaultKind,
-    Grant, InvalidArgument, LocalTime, LockId, Obstacle, Operation, Place, Refusal, Rejection,
-    Released, Result, Share, Sleep, Ticket, Token, defaults,
+    Grant, LocalTime, LockId, Obstacle, Operation, Place, Refusal, Rejection, Released, Result,
+    Sleep, Ticket, Token, defaults,
 };
 
 use crate::{
-    core::Wait,
-    entry::Entry,
-    hand_over::{Detached, NEEDS_TTL},
-    lease::Lease,
-    observe,
-    options::Options,
+    core::Wait, entry::Entry, hand_over::Detached, lease::Lease, observe, options::Options,
 };
 
 /// The future of an [`Acquire`](crate::Acquire).
@@ -249,23 +244,7 @@ impl Attempt {
 
     /// Everything that can be refused without asking the store (rules W6, W4).
     fn check(&mut self, cx: &mut Context<'_>) -> Result<()> {
-        let capacity = self.entry.capacity();
-        if let Share::Permits(weight) = self.options.share
-            && weight.get() > capacity.get()
-        {
-            self.options.invalid(InvalidArgument::new(format!(
-                "a weight of {weight} is above the capacity of {capacity}"
-            )));
-        }
-        if self.options.binding == Binding::Token && self.options.ttl.is_none() {
-            self.options.invalid(InvalidArgument::new(NEEDS_TTL));
-        }
-        if let Some(rare) = &mut self.options.rare
-            && let Some(invalid) = rare.invalid.take()
-        {
-            let kind = ErrorKind::InvalidArgument { message: invalid.to_string() };
-            return Err(Error::new(kind, Operation::Acquire).on(&self.entry.id));
-        }
+        self.options.check(&self.entry)?;
         if self.entry.core.life.refuses() {
             return Err(self.error(ErrorKind::ShutDown, None));
         }

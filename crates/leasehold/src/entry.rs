@@ -60,17 +60,22 @@ impl Entry {
     }
 
     fn live_or_new(core: &Arc<Core>, id: LockId, claim: CapacityClaim) -> Arc<Self> {
-        let mut entries = core.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let live = entries.get(&id).and_then(Weak::upgrade);
-        if let Some(live) = live {
-            if !live.is_destroyed() {
-                return live;
+        let mut entries = loop {
+            let entries = core.entries.lock().unwrap_or_else(PoisonError::into_inner);
+            let live = entries.get(&id).and_then(Weak::upgrade);
+            match live {
+                None => break entries,
+                Some(live) if !live.is_destroyed() => return live,
+                Some(destroyed) => {
+                    let mut entries = entries;
+                    entries.remove(&id);
+                    // Not dropped under the lock of the map, which its drop takes; and then looked
+                    // again, for somebody else may have been faster.
+                    drop(entries);
+                    drop(destroyed);
+                }
             }
-            // Not dropped under the lock of the map, which its drop takes.
-            drop(entries);
-            drop(live);
-            entries = core.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        }
+        };
         let id = Arc::new(id);
         let entry = Arc::new(Self {
             id: Arc::clone(&id),

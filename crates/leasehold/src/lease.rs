@@ -12,6 +12,7 @@ use std::{
 use leasehold_core::{
     Binding, Error, ErrorKind, Extended, FencingToken, Grant, InvalidArgument, LocalTime, LockId,
     Operation, Released, Remaining, Result, Sleep, Ticket, Token, Ttl, Wake, WatchFor, Watched,
+    defaults,
 };
 
 use crate::{
@@ -140,7 +141,8 @@ impl Lease {
             Error::new(kind, Operation::Extend).on(self.lock())
         };
         let ttl = ttl.into().map(Ttl::new).transpose().map_err(invalid)?;
-        if self.tracked.release.done().is_some() {
+        // What is lost here stays lost, also in the moment that the store gives it longer (T4).
+        if self.tracked.release.done().is_some() || self.tracked.loss().is_some() {
             return Ok(false);
         }
         let core = self.tracked.core();
@@ -314,8 +316,13 @@ impl Lease {
             match backend.watch(self.id(), Some(tracked.generation), &watch.id, what).await {
                 Ok(Watched::Waiting(wake)) => wake.notified().await,
                 Ok(Watched::Done | Watched::Destroyed) => return,
-                // A store that cannot watch now leaves the deadline and the renewals to tell.
-                Err(_) => std::future::pending().await,
+                // A store that cannot watch now is asked again; until then the deadline and the
+                // renewals tell.
+                Err(_) => {
+                    let clock = &tracked.core().clock;
+                    let again = clock.now().after(defaults::BEAT);
+                    Sleep::until(Arc::clone(clock), again).await;
+                }
             }
         }
     }

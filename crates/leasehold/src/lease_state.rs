@@ -51,7 +51,7 @@ pub(crate) struct Tracked {
     granted: LocalTime,
     deadline: AtomicU64,
     /// When the request was sent whose answer is the deadline.
-    answered: AtomicU64,
+    answered: Mutex<LocalTime>,
     /// The TTL in milliseconds; 0: none.
     ttl_ms: AtomicU32,
     doubtful: AtomicBool,
@@ -81,7 +81,7 @@ impl Tracked {
             losses: LazyWaits::default(),
             granted: sent,
             deadline: AtomicU64::new(local_deadline(sent, grant.remaining).0),
-            answered: AtomicU64::new(sent.0),
+            answered: Mutex::new(sent),
             ttl_ms: AtomicU32::new(ttl.map_or(0, Ttl::as_millis)),
             doubtful: AtomicBool::new(false),
             ended: AtomicBool::new(false),
@@ -103,10 +103,14 @@ impl Tracked {
     /// was overtaken by that to a later request says nothing any more: a renewal that was on its
     /// way must not undo an extension.
     pub(crate) fn set_deadline(&self, sent: LocalTime, left: Option<Duration>) {
-        if self.answered.fetch_max(sent.0, Ordering::AcqRel) > sent.0 {
-            return;
+        {
+            let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+            if *answered > sent {
+                return;
+            }
+            *answered = sent;
+            self.deadline.store(local_deadline(sent, left).0, Ordering::Release);
         }
-        self.deadline.store(local_deadline(sent, left).0, Ordering::Release);
         self.doubtful.store(false, Ordering::Release);
         self.losses.wake();
     }

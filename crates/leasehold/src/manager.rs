@@ -141,7 +141,8 @@ impl LockManager {
 
     /// Waits for several locks, all or none: they are acquired in one order for everybody, within
     /// one deadline, and when one of them is not granted those before it are given back. A lock
-    /// that is named twice is acquired once: a write covers a read, permits are added up.
+    /// that is named twice is acquired once: a write covers a read, permits are added up, and what
+    /// else was said counts for the first.
     ///
     /// # Fairness
     /// In line at each lock, one lock after the other.

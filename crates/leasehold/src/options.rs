@@ -9,12 +9,14 @@ use std::{
 };
 
 use leasehold_core::{
-    Binding, HolderInfo, InvalidArgument, LockKind, Obstacle, Result, Share, Token, Ttl, Weight,
+    Binding, Error, ErrorKind, HolderInfo, InvalidArgument, LockKind, Obstacle, Operation, Result,
+    Share, Token, Ttl, Weight,
 };
 
 use crate::{
     acquiring::{Acquiring, Detaching, TryAcquiring},
     entry::Entry,
+    hand_over::NEEDS_TTL,
     lease::Lease,
     run::{self, RunError},
 };
@@ -114,6 +116,28 @@ impl Options {
     /// The TTL that is renewed: the default one, or the caller's own when it says so (rule L2).
     pub(crate) fn renewed_ttl(&self) -> Option<Ttl> {
         self.ttl.filter(|_| self.renew || !self.own_ttl)
+    }
+
+    /// What is wrong with the arguments, told before anything else (rule W6).
+    pub(crate) fn check(&mut self, entry: &Entry) -> Result<()> {
+        let capacity = entry.capacity();
+        if let Share::Permits(weight) = self.share
+            && weight.get() > capacity.get()
+        {
+            self.invalid(InvalidArgument::new(format!(
+                "a weight of {weight} is above the capacity of {capacity}"
+            )));
+        }
+        if self.binding == Binding::Token && self.ttl.is_none() {
+            self.invalid(InvalidArgument::new(NEEDS_TTL));
+        }
+        match self.rare.as_ref().and_then(|rare| rare.invalid.as_ref()) {
+            None => Ok(()),
+            Some(invalid) => {
+                let kind = ErrorKind::InvalidArgument { message: invalid.to_string() };
+                Err(Error::new(kind, Operation::Acquire).on(&entry.id))
+            }
+        }
     }
 
     fn set_ttl(&mut self, ttl: Option<Duration>) {

@@ -57,7 +57,9 @@ impl<T: Clone, E: Clone> SharedOp<T, E> {
             }
             if state.running {
                 joined.get_or_insert(state.ended);
-                state.waiting.push(cx.waker().clone());
+                if !state.waiting.iter().any(|waiting| waiting.will_wake(cx.waker())) {
+                    state.waiting.push(cx.waker().clone());
+                }
                 return Poll::Pending;
             }
             state.running = true;

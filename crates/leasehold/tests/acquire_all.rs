@@ -82,3 +82,15 @@ async fn opposite_orders_do_not_deadlock() {
         task.await.unwrap();
     }
 }
+
+#[test]
+fn w6_bad_arguments_are_told_before_anybody_waits() {
+    let (locks, _) = manual();
+    let (a, s) = (locks.mutex("a").unwrap(), locks.semaphore("s", 2).unwrap());
+    let _held = now(a.lock()).unwrap();
+    for weight in [0, 3] {
+        let error = now(locks.acquire_all([a.lock(), s.acquire_many(weight)])).unwrap_err();
+        let kind = error.kind();
+        assert!(matches!(kind, leasehold::ErrorKind::InvalidArgument { .. }), "{error}");
+    }
+}

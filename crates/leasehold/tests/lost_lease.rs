@@ -301,3 +301,13 @@ fn the_order_of_ttl_and_renew_does_not_matter() {
         eventually("renewed", || now(lease.remaining()).unwrap() == full);
     }
 }
+
+#[test]
+fn t4_a_lease_that_is_lost_here_is_not_extended() {
+    let (locks, clock) = manual();
+    let orders = locks.mutex("orders").unwrap();
+    let lease = now(orders.lock().ttl(Duration::from_secs(10))).unwrap();
+    clock.advance(ms(9_950));
+    assert!(!lease.is_held());
+    assert!(!now(lease.extend(Duration::from_secs(10))).unwrap());
+}
