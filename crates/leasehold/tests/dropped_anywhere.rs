@@ -1,6 +1,8 @@
 //! An acquisition that is dropped at any await point leaves no permit taken and no waiter stranded
 //! (rules Q4, W7; field report 39). The points are counted, so that a new one cannot be forgotten.
 
+#![cfg(feature = "sqlite")]
+
 mod common;
 
 use std::{

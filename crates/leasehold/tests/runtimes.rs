@@ -1,5 +1,6 @@
 //! The lease locks of one process on every kind of executor (rules W8, W9): Tokio with several
 //! threads, with one, paused, without time; smol; a bare `block_on`; threads.
+#![cfg(feature = "tokio")]
 
 use std::{
     future::Future,

@@ -264,7 +264,9 @@ impl Checker<'_> {
                 until.saturating_sub(queued_at.max(*from))
             })
             .sum();
-        let waited = Duration::from_micros((over_at - queued_at).saturating_sub(stopped));
+        // A process that is killed while it writes may have queued after its death was noted.
+        let waited = over_at.saturating_sub(queued_at).saturating_sub(stopped);
+        let waited = Duration::from_micros(waited);
         if !is_over || waited > self.limits.wait_max {
             self.found(ViolationKind::Stranded, &a.lock, over_at, &[a]);
         }
