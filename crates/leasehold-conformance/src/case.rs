@@ -2,7 +2,7 @@
 
 use leasehold_core::Capabilities;
 
-use crate::Bench;
+use crate::{Bench, Cannot};
 
 /// One statement, the rule it proves, what a store must have for it, and how it is proven.
 #[derive(Clone, Copy, Debug)]
@@ -13,8 +13,8 @@ pub struct Case {
     pub rule: &'static str,
     /// The capability it needs.
     pub needs: Needs,
-    /// Proves it, or panics.
-    pub run: fn(&Bench),
+    /// Proves it, or panics; an error says why this store cannot be put into the situation.
+    pub run: fn(&Bench) -> Result<(), Cannot>,
 }
 
 /// What a store must have, or must lack, for a case to make sense.
@@ -34,6 +34,8 @@ pub enum Needs {
     ProcessesAndProof,
     /// Every call is answered at once, by the clock of this process.
     Inline,
+    /// An answer may come later: the opposite of a case that needs it at once.
+    NotInline,
 }
 
 impl Needs {
@@ -48,6 +50,7 @@ impl Needs {
             Self::NoProcesses => !store.cross_process,
             Self::ProcessesAndProof => store.cross_process && store.proves_death,
             Self::Inline => store.inline,
+            Self::NotInline => !store.inline,
         }
     }
 
@@ -62,7 +65,25 @@ impl Needs {
             Self::NoProcesses => "one process only",
             Self::ProcessesAndProof => "several processes and proven death",
             Self::Inline => "inline answers",
+            Self::NotInline => "answers that may come later",
         }
+    }
+}
+
+/// What a case function gives: nothing, or why the store cannot be broken in the way it needs.
+pub(crate) trait Ending {
+    fn outcome(self) -> Result<(), Cannot>;
+}
+
+impl Ending for () {
+    fn outcome(self) -> Result<(), Cannot> {
+        Ok(())
+    }
+}
+
+impl Ending for Result<(), Cannot> {
+    fn outcome(self) -> Self {
+        self
     }
 }
 
@@ -73,7 +94,7 @@ macro_rules! theme {
             name: stringify!($name),
             rule: $rule,
             needs: $crate::Needs::$needs,
-            run: $name,
+            run: |bench| $crate::case::Ending::outcome($name(bench)),
         }),+];
     };
 }

@@ -1,8 +1,8 @@
 //! What a store's author writes.
 
-use std::{process::Command, sync::Arc, time::Duration};
+use std::{fmt, process::Command, sync::Arc, time::Duration};
 
-use leasehold_core::Backend;
+use leasehold_core::{Backend, defaults};
 
 /// Makes stores to test.
 pub trait Fixture: Sync {
@@ -42,4 +42,68 @@ pub trait StoreUnderTest: Send + Sync {
     fn holder(&self) -> Option<Command> {
         None
     }
+
+    /// How long a lost push may delay whoever waits for it (rule L5).
+    fn heartbeat(&self) -> Duration {
+        defaults::SQLITE_HEARTBEAT
+    }
+
+    /// Cuts the path by which this client is told to look, for good: pushes to it are lost.
+    ///
+    /// # Errors
+    /// There is no such path, or it cannot be cut from here.
+    fn disconnect(&self, client: &dyn Backend) -> Result<(), Cannot> {
+        let _ = client;
+        Err(Cannot::new("pushes of this store need no connection"))
+    }
+
+    /// Fills the path by which this client is told to look, so that the next push finds no room.
+    /// The client may empty it at once; a case that needs it full fills it again and again.
+    ///
+    /// # Errors
+    /// The path cannot be full, or cannot be filled from here.
+    fn fill_wake(&self, client: &dyn Backend) -> Result<(), Cannot> {
+        let _ = client;
+        Err(Cannot::new("pushes of this store need no room"))
+    }
+
+    /// Steps the wall clock that the store's time comes from, as an administrator or a time server
+    /// may; no time passes by it.
+    ///
+    /// # Errors
+    /// That clock is not the test's to step.
+    fn step_wall_clock(&self, step: WallStep) -> Result<(), Cannot> {
+        let _ = step;
+        Err(Cannot::new("the store's wall clock is not the test's to step"))
+    }
 }
+
+/// A step of a wall clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WallStep {
+    /// It was behind.
+    Forward(Duration),
+    /// It was ahead.
+    Back(Duration),
+}
+
+/// Why a store cannot be broken in the way that a case needs. The case is then listed as ignored,
+/// with this reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Cannot(&'static str);
+
+impl Cannot {
+    /// For this reason.
+    pub const fn new(reason: &'static str) -> Self {
+        Self(reason)
+    }
+}
+
+impl fmt::Display for Cannot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Cannot {}

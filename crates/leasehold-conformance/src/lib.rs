@@ -52,7 +52,11 @@
 //! The cases are data ([`cases()`]): a name, the rule it proves, the capability it needs, and a
 //! function that drives nothing but the [`Backend`](leasehold_core::Backend) trait. A case whose
 //! capability the store lacks runs as its opposite where it has one, else it is listed as ignored
-//! with what it needs; no case passes without having run.
+//! with what it needs; no case passes without having run. Some cases break the store first: they
+//! cut or fill the path of a client's pushes, or step the wall clock
+//! ([`StoreUnderTest::disconnect`], [`fill_wake`](StoreUnderTest::fill_wake),
+//! [`step_wall_clock`](StoreUnderTest::step_wall_clock)); on a store that cannot be broken so they
+//! are ignored, with its reason.
 //!
 //! Cross-process cases start a second program on the store, the *holder* ([`holder`]). [`main()`]
 //! is that program too: it runs as one when [`holder::this_program`] started it, so nothing has to
@@ -72,5 +76,5 @@ mod run;
 pub use bench::Bench;
 pub use case::{Case, Needs};
 pub use cases::cases;
-pub use fixture::{Fixture, StoreUnderTest};
+pub use fixture::{Cannot, Fixture, StoreUnderTest, WallStep};
 pub use run::{main, trials};

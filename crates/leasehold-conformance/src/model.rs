@@ -55,21 +55,25 @@ impl Numbers {
 /// Runs one random program on the store and on the model and compares them after every action; in
 /// the end everybody has left.
 pub(crate) fn compare(bench: &Bench, lock: &Lock, capacity: u32, seed: u64) {
-    let clients = [bench.client(), bench.client()];
+    compare_by(&[bench.client(), bench.client()], lock, capacity, seed);
+}
+
+/// The same with given clients.
+pub(crate) fn compare_by(clients: &[Client; 2], lock: &Lock, capacity: u32, seed: u64) {
     let mut numbers = Numbers(seed);
     let mut model = Model { capacity, ..Model::default() };
     for action in 0..ACTIONS {
         let crowd = model.holders.len() + model.waiters.len();
         if crowd < CROWD && numbers.below(5) < 3 {
-            arrive(&clients, lock, &mut model, &mut numbers);
+            arrive(clients, lock, &mut model, &mut numbers);
         } else if crowd > 0 {
             let one = numbers.below(crowd);
-            leave(&clients, lock, &mut model, one);
+            leave(clients, lock, &mut model, one);
         }
         assert_agree(&clients[0], lock, &model, seed, action);
     }
     while !model.holders.is_empty() {
-        leave(&clients, lock, &mut model, 0);
+        leave(clients, lock, &mut model, 0);
     }
     assert_agree(&clients[1], lock, &model, seed, ACTIONS);
 }

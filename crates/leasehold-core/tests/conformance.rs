@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use leasehold_conformance::{Fixture, StoreUnderTest};
+use leasehold_conformance::{Cannot, Fixture, StoreUnderTest, WallStep};
 use leasehold_core::{Backend, ManualClock, MemoryStore};
 
 fn main() {
@@ -43,5 +43,9 @@ impl StoreUnderTest for MemoryUnderTest {
 
     fn step(&self) -> Duration {
         Duration::from_secs(1)
+    }
+
+    fn step_wall_clock(&self, _: WallStep) -> Result<(), Cannot> {
+        Err(Cannot::new("memory reads the wall clock once, when the store is made"))
     }
 }

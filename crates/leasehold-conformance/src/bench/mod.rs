@@ -10,22 +10,31 @@ pub mod client;
 mod held;
 mod queued;
 mod watcher;
+mod wire;
 
 pub(crate) mod block;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
 
 use leasehold_core::{
     Backend, Capabilities, Capacity, CapacityClaim, LockId, LockKind, LockName, Namespace, defaults,
 };
 
-use crate::StoreUnderTest;
+use crate::{Cannot, StoreUnderTest};
 
 pub use ask::Ask;
 pub use client::Client;
 pub use held::Held;
 pub use queued::Queued;
 pub use watcher::Watcher;
+pub use wire::Wire;
 
 /// How late a push may be. A lost one is made up for by the store's heartbeat (rule L5); this is
 /// three of the slowest embedded one.
@@ -59,6 +68,13 @@ impl Bench {
         Client::new(self.store.client())
     }
 
+    /// A new client at the other end of a wire that the case has in hand.
+    #[must_use]
+    pub fn wired_client(&self) -> (Client, Arc<Wire>) {
+        let wire = Arc::new(Wire::new(self.store.client()));
+        (Client::new(Arc::clone(&wire) as _), wire)
+    }
+
     /// Makes a client die.
     pub fn kill(&self, client: Client) {
         let client = client.into_backend();
@@ -88,6 +104,40 @@ impl Bench {
         self.store.advance(defaults::CLAIM + self.steps(1));
     }
 
+    /// Lets a whole heartbeat pass: what was not pushed is seen by then (rule L5).
+    pub fn pass_a_heartbeat(&self) {
+        self.store.advance(self.store.heartbeat());
+    }
+
+    /// Loses all pushes to a client from now on.
+    ///
+    /// # Errors
+    /// The store cannot be broken so.
+    pub fn disconnect(&self, client: &Client) -> Result<(), Cannot> {
+        self.store.disconnect(&**client.backend())
+    }
+
+    /// Does something while the path of the client's pushes is kept full.
+    ///
+    /// # Errors
+    /// The store cannot be broken so; then nothing was done.
+    pub fn while_full<R>(&self, client: &Client, work: impl FnOnce() -> R) -> Result<R, Cannot> {
+        let fill = || self.store.fill_wake(&**client.backend());
+        fill()?;
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    fill().expect("it could be filled before");
+                    thread::yield_now();
+                }
+            });
+            // Also when the work panics; else the scope would wait for ever.
+            let _over = SetOnDrop(&over);
+            Ok(work())
+        })
+    }
+
     /// A mutex of the default namespace.
     #[must_use]
     pub fn mutex(&self, name: &str) -> Lock {
@@ -110,6 +160,14 @@ impl Bench {
 impl std::fmt::Debug for Bench {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Bench").finish_non_exhaustive()
+    }
+}
+
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

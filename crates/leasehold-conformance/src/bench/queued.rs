@@ -92,7 +92,19 @@ impl Queued {
     #[track_caller]
     #[must_use]
     pub fn granted_within(&self, bound: Duration) -> Held {
-        match self.decided(bound) {
+        self.held(self.decided(bound))
+    }
+
+    /// Expects that it is granted by now, woken or not.
+    #[track_caller]
+    #[must_use]
+    pub fn granted_by_now(&self) -> Held {
+        self.held(self.confirm())
+    }
+
+    #[track_caller]
+    fn held(&self, found: Confirmed) -> Held {
+        match found {
             Confirmed::Granted(grant) => {
                 Held::new(self.client.clone(), self.request.clone(), grant)
             }

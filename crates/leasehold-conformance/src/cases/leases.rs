@@ -2,9 +2,19 @@
 //!
 //! Times are counted in the store's steps, and a grant that must be alive has steps in reserve.
 
-use leasehold_core::{Acquired, Confirmed, Extended, Released, Remaining, Renewed, Ttl};
+use std::{
+    pin::Pin,
+    task::{Context, Poll, Waker},
+    thread,
+};
 
-use crate::{Bench, bench::Held, case::theme};
+use leasehold_core::{Acquired, Call, Confirmed, Extended, Released, Remaining, Renewed, Ttl};
+
+use crate::{
+    Bench,
+    bench::{Held, WAKE_BOUND, block::block_on},
+    case::theme,
+};
 
 theme! {
     Nothing, "T1, acceptance SL6, SL15", t1_without_a_ttl_nothing_runs_out;
@@ -12,6 +22,7 @@ theme! {
     Nothing, "T4, L2", t4_a_grant_says_the_ttl_of_its_renewals;
     Nothing, "L3", l3_a_grant_that_says_when_says_it_by_the_clock_of_its_client;
     Inline, "L3", l3_an_inline_store_answers_at_once_and_says_when;
+    NotInline, "L3", l3_a_late_answer_reaches_whoever_asked_last;
     Nothing, "T3, acceptance SL8", t3_an_overdue_grant_is_gone;
     Nothing, "T3, acceptance SL9, NL2", t3_the_next_waiter_gets_it_without_a_call_by_anybody;
     Nothing, "T3, Q2", t3_an_expiry_lets_in_all_that_fit;
@@ -107,6 +118,40 @@ fn l3_an_inline_store_answers_at_once_and_says_when(bench: &Bench) {
     };
     assert!(grant.at.is_some());
     assert!(a.backend().release(&lock.id, token).into_ready().is_ok());
+}
+
+/// The opposite of an answer at once: whoever drives the call may change while it is on its way, as
+/// a future that moves from one task to another.
+fn l3_a_late_answer_reaches_whoever_asked_last(bench: &Bench) {
+    let (a, lock) = (bench.client(), bench.semaphore("late", 2));
+    let (held, ask) = (a.acquire(&lock).held(), a.acquire(&lock));
+    let (backend, id) = (a.backend(), &lock.id);
+    finishes_elsewhere(backend.acquire(ask.request()));
+    finishes_elsewhere(backend.confirm(id, held.token()));
+    finishes_elsewhere(backend.remaining(id, held.token()));
+    finishes_elsewhere(backend.extend(id, held.token(), None));
+    finishes_elsewhere(backend.cancel_all(id, "nobody"));
+    finishes_elsewhere(backend.counts(id));
+    finishes_elsewhere(backend.inspect(id));
+    finishes_elsewhere(backend.survey(None));
+    finishes_elsewhere(backend.release(id, held.token()));
+    finishes_elsewhere(backend.destroy(id, None, "the end"));
+    finishes_elsewhere(backend.close());
+}
+
+/// One thread begins to wait for the answer and leaves it to another.
+#[track_caller]
+fn finishes_elsewhere<T: Send>(mut call: Call<T>) {
+    let begun = Pin::new(&mut call).poll(&mut Context::from_waker(Waker::noop()));
+    let outcome = match begun {
+        Poll::Ready(outcome) => Some(outcome),
+        Poll::Pending => thread::scope(|scope| {
+            let other = scope.spawn(|| block_on(call, WAKE_BOUND));
+            other.join().expect("waiting does not panic")
+        }),
+    };
+    let outcome = outcome.expect("the answer reaches the thread that asked last");
+    assert!(outcome.is_ok(), "the store failed: {:?}", outcome.err());
 }
 
 fn t3_an_overdue_grant_is_gone(bench: &Bench) {

@@ -1,5 +1,7 @@
 //! What every store must do, by theme.
 
+mod broken;
+mod copies;
 mod cross_process;
 mod fencing;
 mod generations;
@@ -28,7 +30,9 @@ pub fn cases() -> Vec<Case> {
         names::CASES,
         generations::CASES,
         watching::CASES,
+        copies::CASES,
         fencing::CASES,
+        broken::CASES,
         shared::CASES,
         cross_process::CASES,
     ];

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold_conformance::StoreUnderTest;
+use leasehold_conformance::{Cannot, StoreUnderTest, WallStep};
 use leasehold_core::{
     Acquire, Acquired, Backend, Binding, Call, Capabilities, ClientId, Clock, Confirmed, Destroyed,
     Extended, Generation, Grant, LocalTime, LockCounts, LockId, LockState, ManualClock,
@@ -88,6 +88,15 @@ pub(crate) trait Fault: fmt::Debug + Send + Sync + 'static {
     /// What becomes of a client that dies.
     fn dies(&self, client: Arc<dyn Backend>) {
         drop(client);
+    }
+    fn disconnect(&self, _: &dyn Backend) -> Result<(), Cannot> {
+        Err(Cannot::new("pushes of this store need no connection"))
+    }
+    fn fill_wake(&self, _: &dyn Backend) -> Result<(), Cannot> {
+        Err(Cannot::new("pushes of this store need no room"))
+    }
+    fn step_wall_clock(&self, _: WallStep) -> Result<(), Cannot> {
+        Err(Cannot::new("this store has no wall clock"))
     }
 }
 
@@ -215,6 +224,15 @@ impl<F: Fault> StoreUnderTest for MutantStore<F> {
     }
     fn step(&self) -> Duration {
         Duration::from_secs(1)
+    }
+    fn disconnect(&self, client: &dyn Backend) -> Result<(), Cannot> {
+        self.fault.disconnect(client)
+    }
+    fn fill_wake(&self, client: &dyn Backend) -> Result<(), Cannot> {
+        self.fault.fill_wake(client)
+    }
+    fn step_wall_clock(&self, step: WallStep) -> Result<(), Cannot> {
+        self.fault.step_wall_clock(step)
     }
 }
 

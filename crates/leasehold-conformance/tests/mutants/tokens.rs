@@ -17,6 +17,30 @@ pub(crate) const FAULTS: &[Planted] = &[
         "double_grant_by_a_duplicate",
         "l7_a_replay_of_a_grant_is_the_same_grant",
     ),
+    Planted::new::<SecondGrantForACopy>(
+        "second_place_by_a_duplicate",
+        "l7_a_copy_that_comes_in_the_queue_takes_no_second_place",
+    ),
+    Planted::new::<SecondGrantForACopy>(
+        "double_grant_by_a_duplicate_after_the_queue",
+        "l7_a_copy_that_comes_after_the_grant_makes_no_second_one",
+    ),
+    Planted::new::<SecondGrantForACopy>(
+        "double_grant_when_all_comes_twice",
+        "l7_programs_agree_with_the_model_when_every_request_comes_twice",
+    ),
+    Planted::new::<NeverStale>(
+        "late_duplicate_has_an_effect",
+        "l7_a_copy_that_comes_late_is_stale_and_changes_nothing",
+    ),
+    Planted::new::<NeverStale>(
+        "late_request_has_an_effect",
+        "l7_a_request_that_comes_late_is_stale",
+    ),
+    Planted::new::<NeverStale>(
+        "orphan_by_a_request_that_its_drop_overtook",
+        "l7_a_request_that_comes_after_its_drop_leaves_nothing",
+    ),
     Planted::new::<NeverStale>(
         "double_grant_by_a_late_duplicate",
         "l7_a_late_copy_makes_no_second_grant",
