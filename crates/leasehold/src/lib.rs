@@ -37,6 +37,7 @@ pub use leasehold_core::{
 };
 #[cfg(feature = "sqlite")]
 pub use leasehold_sqlite::SqliteBackend;
+pub use leasehold_sync as sync;
 
 #[cfg(feature = "tokio")]
 pub use crate::tokio_clock::TokioClock;
