@@ -39,6 +39,8 @@ fn main() -> ExitCode {
 fn obey(command: Command) -> Result<Exit, Failure> {
     let command = match command {
         Command::Exec(args) => return Err(child::become_command(&args)),
+        Command::List(args) => return commands::list::list(args),
+        Command::Show(args) => return commands::show::show(args),
         other => other,
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -52,9 +54,9 @@ fn obey(command: Command) -> Result<Exit, Failure> {
             Command::Renew(args) => commands::renew::renew(args).await,
             Command::Release(args) => commands::release::release(args).await,
             Command::Adopt(args) => commands::adopt::adopt(args).await,
-            Command::List(args) => commands::list::list(args).await,
-            Command::Show(args) => commands::show::show(args).await,
-            Command::Exec(_) => unreachable!("it became the command above"),
+            Command::List(_) | Command::Show(_) | Command::Exec(_) => {
+                unreachable!("they were obeyed above")
+            }
         }
     })
 }

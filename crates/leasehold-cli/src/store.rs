@@ -1,12 +1,14 @@
 //! The store that the settings name: where it is, and this program's client of it.
 
-use std::{os::fd::OwnedFd, path::PathBuf, sync::Arc};
+use std::{os::fd::OwnedFd, path::PathBuf, sync::Arc, thread};
 
 use leasehold::{
     HolderInfo, LockId, LockKind, LockManager, LockName, LockState, Namespace, Operation,
 };
-use leasehold_core::{Backend as _, Error, Fault, FaultKind};
-use leasehold_sqlite::SqliteBackend;
+use leasehold_core::{Error, Fault, FaultKind};
+use leasehold_sqlite::{SqliteBackend, SqliteReport};
+use rustix::process::Signal;
+use tokio::sync::oneshot;
 
 use crate::{
     exit::{Exit, Failure},
@@ -16,7 +18,7 @@ use crate::{
 };
 
 /// Where a store is.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Place {
     path: PathBuf,
     /// The default store: its directory is made when it is not there.
@@ -88,6 +90,28 @@ impl Store {
         opened.map(Self).map_err(opening)
     }
 
+    /// The same for who listens to signals: one that ends is obeyed also while the store is busy.
+    pub(crate) async fn open_unless(
+        place: &Place,
+        signals: &mut Signals,
+    ) -> Result<Opened, Failure> {
+        let (tell, opened) = oneshot::channel();
+        let place = place.clone();
+        // A thread of its own, since the runtime would wait for one of its own at the end. If the
+        // program ends first, it is as if it was killed while opening, which leaves nothing behind.
+        thread::Builder::new()
+            .name("open-store".into())
+            .spawn(move || {
+                let _ = tell.send(Self::open(&place));
+            })
+            .map_err(|error| Failure::new(Exit::Unavailable, format!("cannot start: {error}")))?;
+        tokio::select! {
+            biased;
+            opened = opened => opened.expect("opening does not panic").map(Opened::Store),
+            signal = signals.next_ending() => Ok(Opened::Signalled(signal)),
+        }
+    }
+
     /// What keeps this client alive in the eyes of others, for the command to inherit.
     pub(crate) fn liveness(&self) -> Result<OwnedFd, Failure> {
         self.0.liveness().map_err(opening)
@@ -97,18 +121,43 @@ impl Store {
     pub(crate) fn into_manager(self, namespace: Namespace, info: HolderInfo) -> LockManager {
         LockManager::builder().namespace(namespace).info(info).backend(self.0)
     }
+}
+
+/// What came first.
+#[derive(Debug)]
+pub(crate) enum Opened {
+    /// The store was opened.
+    Store(Store),
+    /// A signal ends the program.
+    Signalled(Signal),
+}
+
+/// A look at a store, which works also while a process has stopped in the middle of it.
+#[derive(Debug)]
+pub(crate) struct Report(SqliteReport);
+
+impl Report {
+    /// Looks at a place. Nothing is registered there.
+    pub(crate) fn of(place: &Place) -> Result<Self, Failure> {
+        let opened = if place.default {
+            SqliteReport::open_default()
+        } else {
+            SqliteReport::open(&place.path)
+        };
+        opened.map(Self).map_err(opening)
+    }
 
     /// The locks in use, of one namespace or of all.
-    pub(crate) async fn survey(
-        &self,
+    pub(crate) fn survey(
+        &mut self,
         namespace: Option<&Namespace>,
     ) -> Result<Vec<LockState>, Failure> {
-        self.0.survey(namespace).await.map_err(looking)
+        self.0.survey(namespace).map_err(looking)
     }
 
     /// The locks of a name that are in use, of these kinds.
-    pub(crate) async fn inspect(
-        &self,
+    pub(crate) fn inspect(
+        &mut self,
         namespace: &Namespace,
         name: &LockName,
         kinds: &[LockKind],
@@ -116,14 +165,9 @@ impl Store {
         let mut states = Vec::new();
         for kind in kinds {
             let lock = Arc::new(LockId::new(namespace.clone(), *kind, name.clone()));
-            states.extend(self.0.inspect(&lock).await.map_err(looking)?);
+            states.extend(self.0.inspect(&lock).map_err(looking)?);
         }
         Ok(states)
-    }
-
-    /// Leaves in good order. A client that fails to is gone with the process anyway.
-    pub(crate) async fn close(&self) {
-        let _ = self.0.close().await;
     }
 }
 

@@ -20,7 +20,7 @@ use crate::{
     answer::later,
     desk::{Context, Desk, closed},
     effects::Effects,
-    error::{Stop, from_io},
+    error::{Stop, at, from_io},
     guard::{Guard, PATIENCE, Pauses},
     members::Members,
     steps::{Bury, Step},
@@ -345,7 +345,7 @@ impl Client {
         if matches!(fault.kind(), FaultKind::Closed | FaultKind::Unsupported) {
             return fault;
         }
-        Fault::new(fault.kind(), format!("{fault} ({})", self.path.display())).with_source(fault)
+        at(&self.path, fault)
     }
 }
 

@@ -69,7 +69,7 @@ impl Desk {
     pub(crate) fn begin(&mut self, mode: Mode) -> Result<(), Stop> {
         // A step that panicked has left its transaction behind.
         self.roll_back();
-        let begin = if mode == Mode::Read { "BEGIN" } else { "BEGIN IMMEDIATE" };
+        let begin = if mode.only_reads() { "BEGIN" } else { "BEGIN IMMEDIATE" };
         self.conn()?.prepare_cached(begin)?.execute([])?;
         Ok(())
     }

@@ -93,3 +93,8 @@ pub(crate) fn from_io(error: impl Into<io::Error>, doing: &str, path: &Path) -> 
     };
     Fault::new(kind, format!("cannot {doing} {}: {error}", path.display())).with_source(error)
 }
+
+/// The same fault, which names the store.
+pub(crate) fn at(path: &Path, fault: Fault) -> Fault {
+    Fault::new(fault.kind(), format!("{fault} ({})", path.display())).with_source(fault)
+}

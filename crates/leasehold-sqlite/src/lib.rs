@@ -51,6 +51,7 @@ compile_error!(
 
 mod answer;
 mod backend;
+mod boot;
 mod client;
 mod config;
 mod desk;
@@ -61,6 +62,7 @@ mod guard;
 mod members;
 mod open;
 mod place;
+mod report;
 mod rows;
 mod settle;
 mod steps;
@@ -71,3 +73,4 @@ mod waits;
 
 pub use backend::SqliteBackend;
 pub use config::{default_path, path_of_url};
+pub use report::SqliteReport;

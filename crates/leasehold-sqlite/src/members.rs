@@ -16,7 +16,7 @@ use rustix::{
     io::{Errno, write},
 };
 
-use crate::error::from_io;
+use crate::{error::from_io, place::Place};
 
 /// What somebody else writes into a client's pipe.
 pub(crate) const LOOK: u8 = b'l';
@@ -35,6 +35,15 @@ pub(crate) struct Members {
 }
 
 impl Members {
+    /// Those of the store at a place.
+    pub(crate) fn of(place: &Place) -> Result<Self, Fault> {
+        Ok(Self {
+            clients: place.side_directory("clients")?,
+            wake: place.side_directory("wake")?,
+            path: place.side_path().to_owned(),
+        })
+    }
+
     /// Makes a client's file and locks it. The row is registered after that, so a registered client
     /// is never taken for dead while it starts.
     pub(crate) fn enter(&self, id: ClientId) -> Result<OwnedFd, Fault> {
@@ -65,7 +74,8 @@ impl Members {
 
     /// Whether a registered client is dead for certain. A doubt counts as life (rule N7).
     pub(crate) fn is_dead(&self, id: ClientId) -> bool {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // A pipe that somebody has put there would keep an opener that blocks.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match openat(&self.clients, &*alive_name(id), flags, Mode::empty()) {
             // A shared lock, so that two who look at the same moment do not fool each other.
             Ok(file) => flock(&file, FlockOperation::NonBlockingLockShared).is_ok(),

@@ -5,21 +5,17 @@ use std::{path::Path, sync::Arc, time::Instant};
 
 use leasehold_core::{ClientId, Clock, Fault, FaultKind, SystemClock};
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
-use rustix::{
-    fs::{fsync, ftruncate},
-    io::{pread, pwrite},
-};
 
 use crate::{
+    boot::Boot,
     client::{Client, Parts},
     desk::{Context, Desk},
-    error::{Stop, from_io, from_sqlite},
+    error::{Stop, at, from_sqlite},
     fence::Fence,
     guard::{Guard, PATIENCE},
     members::Members,
     place::Place,
     steps::{Bury, Step, Sweep},
-    sys,
     tx::{Mode, Tx, client, id, sql},
     waits::Waits,
 };
@@ -30,19 +26,17 @@ const APPLICATION_ID: i64 = 0x4c68_6c64;
 const LAYOUT: i64 = 1;
 /// More than there are statements.
 const STATEMENTS: usize = 80;
-const BOOT_BYTES_MAX: usize = 256;
 
 /// Opens a client at a checked place.
 pub(crate) fn open(place: &Place) -> Result<Arc<Client>, Fault> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let guard = Guard::new(place.side_file("guard")?, place.side_path().join("guard"))?;
-    let members = Members {
-        clients: place.side_directory("clients")?,
-        wake: place.side_directory("wake")?,
-        path: place.side_path().to_owned(),
-    };
+    let members = Members::of(place)?;
     let held = guard.hold_by(Instant::now() + PATIENCE)?;
-    check_boot(place, &members)?;
+    let boot = Boot::of(place)?;
+    if !boot.is_this {
+        boot.wipe(place, &members)?;
+    }
     let mut fence = Fence::open(place.side_file("fence")?, place.side_path().join("fence"))?;
     let floor = fence.ceiling();
     fence.reserve_ahead()?;
@@ -124,61 +118,8 @@ fn run<S: Step>(desk: &mut Desk, context: Context<'_>, step: &S) -> Result<S::An
     Ok(answer)
 }
 
-/// Compares the boot in which the store was used last with this one. Nothing of another boot is
-/// left alive, so its state is wiped, unless somebody holds a liveness lock: then the file system
-/// belongs to another host as well.
-fn check_boot(place: &Place, members: &Members) -> Result<(), Fault> {
-    let path = place.side_path().join("boot");
-    let file = place.side_file("boot")?;
-    let fail = |error| from_io(error, "read", &path);
-    let mut bytes = [0; BOOT_BYTES_MAX];
-    let len = pread(&file, &mut bytes, 0).map_err(fail)?;
-    let known = String::from_utf8_lossy(&bytes[..len]);
-    let boot = sys::boot_id()
-        .map_err(|error| from_io(error, "read the boot id in", Path::new("/proc")))?;
-    let here = format!("{boot} {}\n", sys::time_namespace());
-    if known == here {
-        return Ok(());
-    }
-    if known.split_whitespace().next() == Some(&*boot) {
-        return Err(Fault::new(
-            FaultKind::Unsupported,
-            format!("the store {} is used in another time namespace", place.path.display()),
-        ));
-    }
-    members.expect_none_alive(|| {
-        format!("the store {} is in use by another host", place.path.display())
-    })?;
-    if place.has_database()? {
-        check_stale_header(place, known.is_empty())?;
-        place.remove_database()?;
-    }
-    for stale in members.files()? {
-        members.remove(stale);
-    }
-    ftruncate(&file, 0).map_err(fail)?;
-    pwrite(&file, here.as_bytes(), 0).map_err(|error| from_io(error, "write", &path))?;
-    fsync(&file).map_err(|error| from_io(error, "sync", &path))?;
-    place.sync_side()
-}
-
-/// A database is only ever removed when it is a store of this layout, or when this was a store and
-/// the power cut has spoilt it.
-fn check_stale_header(place: &Place, is_unknown: bool) -> Result<(), Fault> {
-    let header = place.database_header()?;
-    let number = |at: usize| {
-        i64::from(u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]))
-    };
-    if header.starts_with(b"SQLite format 3\0") {
-        check_header(place, number(68), number(60))
-    } else if is_unknown {
-        Err(no_store(place))
-    } else {
-        Ok(())
-    }
-}
-
-fn check_header(place: &Place, application: i64, layout: i64) -> Result<(), Fault> {
+/// Refuses what is no store of this layout.
+pub(crate) fn check_header(place: &Place, application: i64, layout: i64) -> Result<(), Fault> {
     if application != APPLICATION_ID {
         return Err(no_store(place));
     }
@@ -194,17 +135,48 @@ fn check_header(place: &Place, application: i64, layout: i64) -> Result<(), Faul
     Ok(())
 }
 
-fn no_store(place: &Place) -> Fault {
+/// What is told of it.
+pub(crate) fn no_store(place: &Place) -> Fault {
     Fault::new(FaultKind::Corrupt, format!("{} is no store of Leasehold", place.path.display()))
 }
 
 fn open_database(place: &Place, members: &Members, floor: u64) -> Result<Connection, Fault> {
     if !place.has_database()? {
-        members.expect_none_alive(|| {
-            format!("the database {} was deleted while in use", place.path.display())
-        })?;
+        check_database_is_not_lost(place, members)?;
         place.make_database_file()?;
     }
+    let (conn, is_empty) = connect_checked(place)?;
+    if is_empty {
+        create(&conn, floor).map_err(|error| at(&place.path, from_sqlite(error)))?;
+    }
+    // After the creation, which is so in the database file and not in its log.
+    let mode: String = conn
+        .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
+        .map_err(|error| at(&place.path, from_sqlite(error)))?;
+    if mode != "wal" {
+        return Err(at(
+            &place.path,
+            Fault::new(FaultKind::Unsafe, "the place does not support a write-ahead log"),
+        ));
+    }
+    Ok(conn)
+}
+
+/// Where no database is, nobody must live who had one.
+pub(crate) fn check_database_is_not_lost(place: &Place, members: &Members) -> Result<(), Fault> {
+    members.expect_none_alive(|| {
+        format!("the database {} was deleted while in use", place.path.display())
+    })
+}
+
+/// The database as it is, for somebody who only looks. `None`: it has not been filled yet.
+pub(crate) fn connect_known(place: &Place) -> Result<Option<Connection>, Fault> {
+    let (conn, is_empty) = connect_checked(place)?;
+    Ok((!is_empty).then_some(conn))
+}
+
+/// A connection, and whether the database is empty. It is a store of this layout otherwise.
+fn connect_checked(place: &Place) -> Result<(Connection, bool), Fault> {
     let opened = connect(&place.path).and_then(|conn| {
         let marks = (mark(&conn, "application_id")?, mark(&conn, "user_version")?);
         let tables: i64 =
@@ -212,23 +184,12 @@ fn open_database(place: &Place, members: &Members, floor: u64) -> Result<Connect
         Ok((conn, marks, tables))
     });
     let (conn, (application, layout), tables) =
-        opened.map_err(|error| at(place, from_sqlite(error)))?;
-    if (application, layout, tables) == (0, 0, 0) {
-        create(&conn, floor).map_err(|error| at(place, from_sqlite(error)))?;
-    } else {
+        opened.map_err(|error| at(&place.path, from_sqlite(error)))?;
+    let is_empty = (application, layout, tables) == (0, 0, 0);
+    if !is_empty {
         check_header(place, application, layout)?;
     }
-    // After the creation, which is so in the database file and not in its log.
-    let mode: String = conn
-        .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
-        .map_err(|error| at(place, from_sqlite(error)))?;
-    if mode != "wal" {
-        return Err(at(
-            place,
-            Fault::new(FaultKind::Unsafe, "the place does not support a write-ahead log"),
-        ));
-    }
-    Ok(conn)
+    Ok((conn, is_empty))
 }
 
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
@@ -262,8 +223,4 @@ fn create(conn: &Connection, floor: u64) -> rusqlite::Result<()> {
          COMMIT",
         sql!("schema")
     ))
-}
-
-fn at(place: &Place, fault: Fault) -> Fault {
-    Fault::new(fault.kind(), format!("{fault} ({})", place.path.display())).with_source(fault)
 }

@@ -38,7 +38,7 @@ impl Tx<'_> {
     /// Drops the grants that are overdue by the store's clock and passes their permits on (rules
     /// T3, L1).
     pub(crate) fn tick(&mut self, lock: &mut LockRow) -> Result<(), Stop> {
-        if lock.next_expiry.is_none_or(|next| next > self.now) {
+        if lock.next_expiry.is_none_or(|next| next > self.now) || self.mode == Mode::Glance {
             return Ok(());
         }
         if self.mode == Mode::Read {

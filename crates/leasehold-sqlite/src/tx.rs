@@ -27,10 +27,20 @@ pub(crate) use sql;
 pub(crate) enum Mode {
     /// Reads a snapshot, without the guard.
     Read,
+    /// Reads a snapshot, and what is to be cleaned up is passed over: for a report that cannot have
+    /// the guard.
+    Glance,
     /// Writes under the guard, in a caller's thread: microseconds only.
     Inline,
     /// Writes under the guard, in the client's thread.
     Thread,
+}
+
+impl Mode {
+    /// Whether it must change nothing.
+    pub(crate) const fn only_reads(self) -> bool {
+        matches!(self, Self::Read | Self::Glance)
+    }
 }
 
 /// What a step works with.
@@ -128,7 +138,7 @@ impl Tx<'_> {
 
     /// Writes a lock back.
     pub(crate) fn store(&self, lock: &mut LockRow) -> Result<(), Stop> {
-        debug_assert_ne!(self.mode, Mode::Read, "a read must not write");
+        debug_assert!(!self.mode.only_reads(), "a read must not write");
         let (queued, watchers) = (lock.queued.cast_signed(), lock.watchers.cast_signed());
         let (fence, generation) = (lock.fence.cast_signed(), lock.generation.cast_signed());
         if let Some(name) = lock.name.take() {

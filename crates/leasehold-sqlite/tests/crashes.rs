@@ -5,6 +5,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use leasehold_core::{Backend, Confirmed};
+use leasehold_sqlite::SqliteReport;
 use rustix::process::{Pid, Signal, kill_process};
 use support::{
     Home, LONG, Peer, granted, is_busy, mutex, queued, release, request, run, told, told_granted,
@@ -203,6 +204,38 @@ fn a_process_stopped_inside_the_guard_is_named() {
     assert!(start.elapsed() >= Duration::from_secs(5) && start.elapsed() < LONG);
     drop(guard);
     granted(&client, &request(&lock));
+}
+
+#[test]
+fn a_report_answers_while_a_process_is_stopped_inside_the_guard() {
+    let home = Home::new();
+    let (client, lock) = (home.open(), mutex("live"));
+    let peer = Peer::start(&home.path(), &["hold", "dead"]);
+    peer.says("held");
+    let (held, over) = (request(&lock), mutex("over"));
+    granted(&client, &held);
+    let place = queued(&client, &request(&lock));
+    let short = leasehold_core::Acquire { ttl: support::ttl(1), ..request(&over) };
+    granted(&client, &short);
+    let guard = std::fs::File::options().write(true).open(home.side("guard")).unwrap();
+    rustix::fs::flock(&guard, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    peer.kill();
+    let mut report = SqliteReport::open(home.path()).unwrap();
+    until("what has ended is left out", || {
+        let locks = report.survey(None).unwrap();
+        locks.iter().map(|state| &state.lock).eq([&*lock])
+    });
+    let state = report.inspect(&lock).unwrap().expect("it is held");
+    assert_eq!((state.used, state.holders.len(), state.waiters.len()), (1, 1, 1));
+    assert!(report.inspect(&over).unwrap().is_none());
+    drop((guard, place));
+    // Now the report cleans up, and nobody is left behind by it.
+    assert_eq!(report.survey(None).unwrap().len(), 1);
+    drop(report);
+    let conn = rusqlite::Connection::open(home.path()).unwrap();
+    let clients: i64 =
+        conn.query_row("SELECT COUNT(*) FROM clients", [], |row| row.get(0)).unwrap();
+    assert_eq!(clients, 1, "a report is no client, and the dead one is buried");
 }
 
 #[test]

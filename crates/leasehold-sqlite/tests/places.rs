@@ -11,8 +11,8 @@ use std::{
 };
 
 use leasehold_core::{Backend, FaultKind};
-use leasehold_sqlite::{SqliteBackend, default_path};
-use support::{Home, Peer, granted, let_in, mutex, request};
+use leasehold_sqlite::{SqliteBackend, SqliteReport, default_path};
+use support::{Home, Peer, granted, let_in, mutex, request, run};
 
 /// A user who is nobody's, for whom these programs have no home.
 const OTHER: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
@@ -322,4 +322,28 @@ fn need_root() {
         rustix::process::geteuid().is_root(),
         "this test needs root, to be two users: run it under sudo or in a container"
     );
+}
+
+#[test]
+fn a_pipe_in_the_place_of_a_liveness_file_keeps_nobody() {
+    let home = Home::new();
+    run(home.open().close()).unwrap();
+    let clients = fs::File::open(home.side("clients")).unwrap();
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mkfifoat(&clients, "0123456789abcdef.alive", mode).unwrap();
+    let (tell, opened) = std::sync::mpsc::channel();
+    let path = home.path();
+    std::thread::spawn(move || tell.send(SqliteBackend::open(path).map(drop)));
+    opened.recv_timeout(support::LONG).expect("it does not hang").unwrap();
+    assert!(!home.side("clients/0123456789abcdef.alive").exists(), "it is nobody's");
+}
+
+#[test]
+fn a_report_makes_no_store() {
+    let home = Home::new();
+    assert!(SqliteReport::open(home.path()).unwrap().survey(None).unwrap().is_empty());
+    assert!(!home.path().exists());
+    run(home.open().close()).unwrap();
+    fs::write(home.path(), "this is no store, and no database either; a report says so").unwrap();
+    assert_eq!(SqliteReport::open(home.path()).unwrap_err().kind(), FaultKind::Corrupt);
 }

@@ -10,7 +10,7 @@ use crate::{
     report,
     settings::Settings,
     signals::Signals,
-    store::{self, Place, Store},
+    store::{self, Opened, Place, Store},
 };
 
 /// The document of `acquire --json`.
@@ -36,7 +36,11 @@ pub(crate) async fn acquire(args: AcquireArgs) -> Result<Exit, Failure> {
     if settings.verbose {
         place.say();
     }
-    let locks = Store::open(&place)?.into_manager(args.lock.store.namespace.clone(), info);
+    let store = match Store::open_unless(&place, &mut signals).await? {
+        Opened::Store(store) => store,
+        Opened::Signalled(signal) => return Ok(Exit::Signalled(signal)),
+    };
+    let locks = store.into_manager(args.lock.store.namespace.clone(), info);
     let outcome = acquire_from(&locks, &args, &mut signals, settings.verbose).await;
     store::shut_down(&locks, &mut signals).await;
     outcome.map_err(|failure| failure.conflicting_as(args.lock.wait.conflict_exit_code))

@@ -12,7 +12,7 @@ use crate::{
     report,
     settings::Settings,
     signals::Signals,
-    store::{self, Place, Store},
+    store::{self, Opened, Place, Store},
     ticket,
 };
 
@@ -34,7 +34,10 @@ pub(crate) async fn adopt(args: AdoptArgs) -> Result<Exit, Failure> {
     if !place.exists() {
         return Err(not_started(&ticket));
     }
-    let store = Store::open(&place)?;
+    let store = match Store::open_unless(&place, &mut signals).await? {
+        Opened::Store(store) => store,
+        Opened::Signalled(signal) => return Ok(Exit::Signalled(signal)),
+    };
     let inherits = if args.work.close { None } else { Some(store.liveness()?) };
     // The ticket names the namespace.
     let locks = store.into_manager(Namespace::default(), HolderInfo::here());

@@ -5,19 +5,16 @@ use crate::{
     exit::{Exit, Failure},
     report::{self, ListDocument},
     settings::Settings,
-    store::{Place, Store},
+    store::{Place, Report},
 };
 
 /// Lists the locks in use. A store that does not exist yet has none, and is not made for that.
-pub(crate) async fn list(args: ListArgs) -> Result<Exit, Failure> {
+pub(crate) fn list(args: ListArgs) -> Result<Exit, Failure> {
     let settings = Settings::new(args.store.place)?;
     let place = Place::of(&settings)?;
     let locks = if place.exists() {
-        let store = Store::open(&place)?;
         let namespace = (!args.all).then_some(&args.store.namespace);
-        let locks = store.survey(namespace).await;
-        store.close().await;
-        locks?
+        Report::of(&place)?.survey(namespace)?
     } else {
         Vec::new()
     };

@@ -13,7 +13,7 @@ use crate::{
     exit::{Exit, Failure},
     settings::Settings,
     signals::Signals,
-    store::{self, Place, Store},
+    store::{self, Opened, Place, Store},
 };
 
 /// Runs the command under the lock.
@@ -27,7 +27,10 @@ pub(crate) async fn run(args: RunArgs) -> Result<Exit, Failure> {
     if settings.verbose {
         place.say();
     }
-    let store = Store::open(&place)?;
+    let store = match Store::open_unless(&place, &mut signals).await? {
+        Opened::Store(store) => store,
+        Opened::Signalled(signal) => return Ok(Exit::Signalled(signal)),
+    };
     let inherits = if args.work.close { None } else { Some(store.liveness()?) };
     let locks = store.into_manager(args.lock.store.namespace.clone(), info);
     let outcome = run_under(&locks, &args, inherits, &mut signals, settings.verbose).await;

@@ -7,11 +7,11 @@ use crate::{
     exit::{Exit, Failure},
     report::{self, ShowDocument},
     settings::Settings,
-    store::{Place, Store},
+    store::{Place, Report},
 };
 
 /// Shows the lock of a name. Without a kind it is the one kind that is in use.
-pub(crate) async fn show(args: ShowArgs) -> Result<Exit, Failure> {
+pub(crate) fn show(args: ShowArgs) -> Result<Exit, Failure> {
     let settings = Settings::new(args.store.place)?;
     let place = Place::of(&settings)?;
     if settings.verbose {
@@ -19,11 +19,8 @@ pub(crate) async fn show(args: ShowArgs) -> Result<Exit, Failure> {
     }
     let mut states = Vec::new();
     if place.exists() {
-        let store = Store::open(&place)?;
         let kinds = args.kind.map_or_else(|| LockKind::ALL.to_vec(), |kind| vec![kind]);
-        let found = store.inspect(&args.store.namespace, &args.name, &kinds).await;
-        store.close().await;
-        states = found?;
+        states = Report::of(&place)?.inspect(&args.store.namespace, &args.name, &kinds)?;
     }
     if let [_, _, ..] = states[..] {
         return Err(Failure::new(

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test program uses its part")]
 
 use std::{
+    fs::File,
     io::{BufRead, BufReader, Write},
     path::{Path, PathBuf},
     process::{Child, ChildStdin, Command, ExitStatus, Output, Stdio},
@@ -10,7 +11,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::{
+    fs::{FlockOperation, flock},
+    process::{Pid, Signal, kill_process},
+};
 use serde_json::Value;
 
 /// How long something may take that takes milliseconds on an idle machine.
@@ -120,6 +124,14 @@ impl Store {
         assert!(output.status.success(), "{output:?}");
         let document: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
         document["locks"].as_array().expect("an array of locks").clone()
+    }
+
+    /// Keeps the store's guard, as a process does that is stopped in the middle of a transaction.
+    pub(crate) fn stop_inside_the_guard(&self) -> File {
+        let guard = File::options().write(true).open(self.dir().join("locks.db.d/guard"));
+        let guard = guard.expect("the store is there");
+        flock(&guard, FlockOperation::LockExclusive).expect("it can be locked");
+        guard
     }
 
     /// How many hold and how many wait, over all locks.

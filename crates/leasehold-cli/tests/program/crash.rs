@@ -96,3 +96,21 @@ fn a_killed_command_frees_the_lock() {
     next.is_in();
     assert_eq!(next.finish(), Some(0));
 }
+
+#[test]
+fn reports_answer_while_a_process_is_stopped_inside_the_store() {
+    let store = Store::new();
+    let mut holder = store.section(&["held"]);
+    holder.is_in();
+    // A grant that is over and cannot be cleaned up.
+    store.ticket(&["over", "--ttl", "1ms"]);
+    let stopped = store.stop_inside_the_guard();
+    let locks = store.list();
+    assert_eq!(locks.len(), 1, "{locks:?}");
+    assert_eq!(locks[0]["name"], "held");
+    let shown = store.output(&["show", "held"]);
+    assert!(shown.status.success(), "{shown:?}");
+    assert_eq!(store.output(&["show", "over"]).status.code(), Some(1));
+    drop(stopped);
+    assert_eq!(holder.finish(), Some(0));
+}

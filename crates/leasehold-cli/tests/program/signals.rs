@@ -1,6 +1,9 @@
 //! Signals: passed on to the whole group while the command runs, obeyed while waiting.
 
-use std::process::Command;
+use std::{
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use crate::common::{PROGRAM, Section, Store, eventually, lives};
 use rustix::process::{Pid, Signal};
@@ -51,6 +54,32 @@ fn a_waiter_obeys_and_leaves_the_queue() {
         assert_eq!(store.counts(), (1, 0), "{signal:?}");
     }
     assert_eq!(holder.finish(), Some(0));
+}
+
+#[test]
+fn whoever_is_opening_the_store_obeys() {
+    let store = Store::new();
+    store.wait_for_counts(0, 0);
+    assert!(store.output(&["run", "n", "--", "true"]).status.success());
+    let _stopped = store.stop_inside_the_guard();
+    let start = Instant::now();
+    for signal in [Signal::TERM, Signal::INT] {
+        let mut opening = store.section(&["n"]);
+        eventually("it listens", || catches(opening.pid(), signal));
+        opening.signal(signal);
+        assert_eq!(opening.end().code(), Some(128 + signal.as_raw()), "{signal:?}");
+        assert_eq!(opening.line(), None, "its command must not run");
+    }
+    // Two that had waited for the guard until they were told of the signal took 10 s.
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+}
+
+/// Whether a process does something of its own about a signal.
+fn catches(pid: Pid, signal: Signal) -> bool {
+    let path = format!("/proc/{}/status", pid.as_raw_nonzero());
+    let status = std::fs::read_to_string(path).unwrap();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+    u64::from_str_radix(caught.trim(), 16).unwrap() & 1 << (signal.as_raw() - 1) != 0
 }
 
 #[test]

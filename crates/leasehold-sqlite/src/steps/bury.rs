@@ -96,7 +96,7 @@ impl Tx<'_> {
     /// Buries the dead among those who stand in the way at a lock, and reads the lock again.
     /// `false`: all of them live.
     pub(super) fn bury_dead_in_the_way(&mut self, lock: &mut LockRow) -> Result<bool, Stop> {
-        if lock.id == 0 {
+        if lock.id == 0 || self.mode == Mode::Glance {
             return Ok(false);
         }
         let dead = self.dead_in_the_way(lock.id)?;

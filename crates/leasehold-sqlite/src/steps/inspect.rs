@@ -12,7 +12,7 @@ use super::Step;
 use crate::{
     error::Stop,
     rows::{count, damaged},
-    tx::{Tx, sql},
+    tx::{Mode, Tx, client, sql},
 };
 
 /// The counts of a lock.
@@ -74,7 +74,6 @@ impl Step for InspectStep {
             used: lock.used,
             generation: Generation(lock.generation),
         })
-        .map(Some)
     }
 }
 
@@ -102,7 +101,7 @@ impl Step for SurveyStep {
         }
         for found in tx.all(sql!("locks_in_use"), [namespace], |row| Ok(Found::read(row)))? {
             if let Some(found) = found? {
-                states.push(tx.state(&found)?);
+                states.extend(tx.state(&found)?);
             }
         }
         states.sort_by(|a, b| {
@@ -142,17 +141,39 @@ impl Found {
 }
 
 impl Tx<'_> {
-    fn state(&self, found: &Found) -> Result<LockState, Stop> {
-        let holders = self.all(sql!("grants_of_lock"), [found.id], |row| Ok(self.holder(row)))?;
+    /// `None`: a glance has found nobody who is still there.
+    fn state(&self, found: &Found) -> Result<Option<LockState>, Stop> {
+        let (mut holders, mut used) = (Vec::new(), found.used);
+        let rows = self.all(sql!("grants_of_lock"), [found.id], |row| {
+            let is_over = self.is_over(row.get(8)?, row.get(11)?);
+            Ok((row.get::<_, u32>(5)?, is_over, self.holder(row)))
+        })?;
+        for (weight, is_over, holder) in rows {
+            if is_over {
+                used = used.saturating_sub(weight);
+            } else {
+                holders.push(holder?);
+            }
+        }
         let waiters = self.all(sql!("waiters_of_lock"), [found.id], |row| Ok(self.waiter(row)))?;
-        Ok(LockState {
+        if used < found.used && holders.is_empty() && waiters.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(LockState {
             lock: found.lock.clone(),
             capacity: found.capacity,
-            used: found.used,
+            used,
             generation: found.generation,
-            holders: holders.into_iter().collect::<Result<_, _>>()?,
+            holders,
             waiters: waiters.into_iter().collect::<Result<_, _>>()?,
-        })
+        }))
+    }
+
+    /// Whether a glance finds a grant that nobody could clean up: overdue, or of a dead client.
+    fn is_over(&self, expires: Option<i64>, owner: Option<i64>) -> bool {
+        self.mode == Mode::Glance
+            && (expires.is_some_and(|at| at <= self.now)
+                || owner.is_some_and(|owner| self.members.is_dead(client(owner))))
     }
 
     fn holder(&self, row: &Row<'_>) -> Result<HolderState, Stop> {
