@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    Acquire, Acquired, AttemptId, Binding, Generation, HolderInfo, Obstacle, Refusal, Share,
+    Acquire, Acquired, AttemptId, Binding, Generation, Grant, HolderInfo, Obstacle, Refusal, Share,
     StoreTime, Token, Ttl, Weight, defaults,
 };
 
@@ -119,14 +119,18 @@ impl Ask {
         answer(living(&self.client).acquire(&self.request))
     }
 
+    /// The grant that an answer to it told.
+    #[must_use]
+    pub fn granted(self, grant: Grant) -> Held {
+        Held::new(self.client, self.request, grant)
+    }
+
     /// Sends it and expects a grant.
     #[track_caller]
     #[must_use]
     pub fn held(self) -> Held {
-        let answer = self.clone().answer();
-        let Self { client, request } = self;
-        match answer {
-            Acquired::Granted(grant) => Held::new(client, request, grant),
+        match self.clone().answer() {
+            Acquired::Granted(grant) => self.granted(grant),
             other => panic!("expected a grant, the store says {other:?}"),
         }
     }

@@ -27,6 +27,7 @@ theme! {
     Processes, "W5", w5_cancel_all_reaches_other_processes;
     Processes, "N5", n5_destroy_reaches_other_processes;
     Processes, "N6", n6_close_in_one_process_lets_another_in;
+    Processes, "W9, acceptance P1, P2, P3", w9_nothing_keeps_a_process_alive;
     ProcessesAndProof, "T8", t8_kill_9_while_holding_frees_at_once;
     ProcessesAndProof, "L4, field report 12", l4_kill_9_while_queued_delays_nobody;
     ProcessesAndProof, "L10", l10_kill_9_between_grant_and_confirmation_delays_nobody;
@@ -163,6 +164,21 @@ fn n6_close_in_one_process_lets_another_in(bench: &Bench) {
     holder.order(&Order::Close);
     waiter.granted().release();
     holder.expect("", Happened::Closed);
+}
+
+/// Neither a grant, nor a TTL that runs, nor a waiter.
+fn w9_nothing_keeps_a_process_alive(bench: &Bench) {
+    let (a, mut holder) = (bench.client(), process(bench));
+    let (lock, catalog) = (bench.semaphore("alive", 1), bench.rw_lock("alive", 8));
+    let others = a.acquire(&catalog).held();
+    holder.holds(Wish { ttl_ms: Some(600_000), ..Wish::new("ten-minutes", &lock) });
+    holder.waits(Wish::new("permit", &lock));
+    holder.waits(Wish { weight: None, ..Wish::new("write", &catalog) });
+    holder.end();
+    others.release();
+    if bench.capabilities().proves_death {
+        a.eventually_unused(&lock, DEATH_BOUND);
+    }
 }
 
 fn t8_kill_9_while_holding_frees_at_once(bench: &Bench) {

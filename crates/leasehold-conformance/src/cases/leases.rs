@@ -18,6 +18,7 @@ use crate::{
 
 theme! {
     Nothing, "T1, acceptance SL6, SL15", t1_without_a_ttl_nothing_runs_out;
+    Nothing, "T1, W2, acceptance SL13", t1_the_ttl_of_a_try_counts;
     Nothing, "T2, T4, acceptance SL7", t4_remaining_tells_what_is_left;
     Nothing, "T4, L2", t4_a_grant_says_the_ttl_of_its_renewals;
     Nothing, "L3", l3_a_grant_that_says_when_says_it_by_the_clock_of_its_client;
@@ -58,6 +59,17 @@ fn t1_without_a_ttl_nothing_runs_out(bench: &Bench) {
     assert_eq!(held.remaining(), Remaining::Never);
     held.release();
     assert_eq!(held.remaining(), Remaining::Gone);
+}
+
+fn t1_the_ttl_of_a_try_counts(bench: &Bench) {
+    let (a, b, lock) = (bench.client(), bench.client(), bench.mutex("try"));
+    let held = a.acquire(&lock).ttl(bench.steps(2)).try_only().held();
+    assert!(matches!(held.remaining(), Remaining::Left(left) if left <= bench.steps(2)));
+    let waiter = b.acquire(&lock).queued();
+    bench.pass(2);
+    waiter.granted().release();
+    assert!(!held.is_held());
+    a.assert_empty();
 }
 
 fn t4_remaining_tells_what_is_left(bench: &Bench) {

@@ -1,7 +1,10 @@
 //! Waiters that leave, are rejected or race with their grant (rules Q4, W5, W7).
 
 use std::{
-    sync::{Arc, Barrier, Mutex},
+    sync::{
+        Arc, Barrier, Mutex, RwLock,
+        atomic::{AtomicU32, Ordering::SeqCst},
+    },
     task::{Context, Wake as WakeByStd, Waker},
     thread,
 };
@@ -10,7 +13,7 @@ use leasehold_core::{Acquired, Confirmed, Released, WatchFor};
 
 use crate::{
     Bench,
-    bench::{Held, Lock, Queued, WAKE_BOUND, block::eventually, client::cancelled},
+    bench::{Ask, Client, Held, Lock, Queued, WAKE_BOUND, block::eventually, client::cancelled},
     case::theme,
 };
 
@@ -23,6 +26,8 @@ theme! {
     Nothing, "Q4", q4_all_waiters_leave_in_any_order;
     Nothing, "Q4", q4_release_and_leave_at_the_same_moment_lose_no_permit;
     Nothing, "Q1, Q4", q4_threads_on_one_mutex_never_overlap;
+    Nothing, "Q1, Q4, acceptance S6, S11", q4_threads_on_a_semaphore_are_never_more_than_its_permits;
+    Nothing, "Q1, Q4, acceptance R15", q4_threads_that_read_and_write_never_meet;
     Nothing, "Q4, Q6", q4_ten_thousand_waiters_leave_nothing;
     Nothing, "W7, field report 39", w7_an_abandoned_grant_is_passed_on;
     Nothing, "W7, field report 39", w7_an_abandoned_waiter_is_never_granted;
@@ -130,28 +135,71 @@ fn q4_release_and_leave_at_the_same_moment_lose_no_permit(bench: &Bench) {
     a.assert_empty();
 }
 
-fn q4_threads_on_one_mutex_never_overlap(bench: &Bench) {
-    let lock = bench.mutex("threads");
-    let inside = Mutex::new(());
+/// Four threads with a client each; `section` runs in each of their sections, with its number.
+fn on_threads(
+    bench: &Bench,
+    ask: impl Fn(&Client, u32) -> Ask + Sync,
+    section: impl Fn(u32) + Sync,
+) {
+    let (ask, section) = (&ask, &section);
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 let client = bench.client();
-                for _ in 0..50 {
-                    let ask = client.acquire(&lock);
-                    let held = match ask.clone().answer() {
-                        Acquired::Granted(_) => client.restore(&lock, &ask.request().token),
-                        Acquired::Queued(place) => Queued::resume(ask, place).granted(),
-                        other => panic!("granted or queued, the store says {other:?}"),
-                    };
-                    let alone = inside.try_lock().expect("nobody else is inside");
-                    drop(alone);
+                for number in 0..50 {
+                    let held = enter(ask(&client, number));
+                    section(number);
                     held.release();
                 }
             });
         }
     });
     bench.client().assert_empty();
+}
+
+#[track_caller]
+fn enter(ask: Ask) -> Held {
+    match ask.clone().answer() {
+        Acquired::Granted(grant) => ask.granted(grant),
+        Acquired::Queued(place) => Queued::resume(ask, place).granted(),
+        other => panic!("granted or queued, the store says {other:?}"),
+    }
+}
+
+fn q4_threads_on_one_mutex_never_overlap(bench: &Bench) {
+    let (lock, inside) = (bench.mutex("threads"), Mutex::new(()));
+    let ask = |client: &Client, _| client.acquire(&lock);
+    on_threads(bench, ask, |_| drop(inside.try_lock().expect("nobody else is inside")));
+}
+
+fn q4_threads_on_a_semaphore_are_never_more_than_its_permits(bench: &Bench) {
+    let (lock, inside) = (bench.semaphore("threads", 3), AtomicU32::new(0));
+    let weight = |number| 1 + number % 2;
+    let ask = |client: &Client, number| client.acquire(&lock).weight(weight(number));
+    on_threads(bench, ask, |number| {
+        let with_us = inside.fetch_add(weight(number), SeqCst) + weight(number);
+        assert!(with_us <= 3, "{with_us} permits are used");
+        thread::yield_now();
+        inside.fetch_sub(weight(number), SeqCst);
+    });
+}
+
+fn q4_threads_that_read_and_write_never_meet(bench: &Bench) {
+    let (lock, data) = (bench.rw_lock("threads", 8), RwLock::new(()));
+    let writes = |number| number % 5 == 0;
+    let ask = |client: &Client, number| {
+        let ask = client.acquire(&lock);
+        if writes(number) { ask.whole() } else { ask }
+    };
+    on_threads(bench, ask, |number| {
+        if writes(number) {
+            drop(data.try_write().expect("a writer is alone"));
+        } else {
+            let read = data.try_read().expect("no writer is inside");
+            thread::yield_now();
+            drop(read);
+        }
+    });
 }
 
 fn q4_ten_thousand_waiters_leave_nothing(bench: &Bench) {
@@ -210,7 +258,7 @@ fn w7_an_acquisition_abandoned_on_its_way_leaves_nothing(bench: &Bench) {
     }
 }
 
-fn destroy(client: &crate::bench::Client, lock: &Lock) {
+fn destroy(client: &Client, lock: &Lock) {
     client.destroy(lock, None, "next round");
 }
 

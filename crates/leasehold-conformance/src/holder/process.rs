@@ -12,6 +12,7 @@ use std::{
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use super::protocol::{Event, Happened, Order, Wish};
+use crate::bench::block::eventually;
 
 /// How long an event may take on a busy machine.
 pub const EVENT_BOUND: Duration = Duration::from_secs(20);
@@ -20,7 +21,8 @@ pub const EVENT_BOUND: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub struct HolderProcess {
     child: Child,
-    orders: ChildStdin,
+    /// `None`: it was told that there are no more.
+    orders: Option<ChildStdin>,
     events: Receiver<Event>,
     /// Events that came before the one that was expected.
     passed_over: VecDeque<Event>,
@@ -38,6 +40,7 @@ impl HolderProcess {
         let orders = child.stdin.take().expect("standard input is a pipe");
         let stdout = child.stdout.take().expect("standard output is a pipe");
         let events = read_events(stdout);
+        let orders = Some(orders);
         let mut holder = Self { child, orders, events, passed_over: VecDeque::new() };
         holder.expect("", Happened::Ready);
         holder
@@ -57,7 +60,8 @@ impl HolderProcess {
     pub fn order(&mut self, order: &Order) {
         let mut line = serde_json::to_string(order).expect("an order is data");
         line.push('\n');
-        self.orders.write_all(line.as_bytes()).expect("the holder takes orders");
+        let orders = self.orders.as_mut().expect("the holder was not told to end");
+        orders.write_all(line.as_bytes()).expect("the holder takes orders");
     }
 
     /// Orders an acquisition and expects that it is held at once.
@@ -115,6 +119,22 @@ impl HolderProcess {
                 Err(RecvTimeoutError::Disconnected) => panic!("the holder has ended"),
             }
         }
+    }
+
+    /// Tells it that there are no more orders, and waits until its process has ended, whatever it
+    /// holds and waits for.
+    ///
+    /// # Panics
+    /// When it does not end in time, or not well.
+    #[track_caller]
+    pub fn end(&mut self) {
+        drop(self.orders.take());
+        let mut status = None;
+        eventually("the holder ends", EVENT_BOUND, || {
+            status = self.child.try_wait().expect("the holder can be waited for");
+            status.is_some()
+        });
+        assert!(status.is_some_and(|status| status.success()), "the holder ended with {status:?}");
     }
 
     /// Kills it so that it cannot say goodbye, by SIGKILL, and waits until it is gone.
