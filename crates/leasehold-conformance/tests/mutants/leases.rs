@@ -17,6 +17,7 @@ use crate::{
 
 pub(crate) const FAULTS: &[Planted] = &[
     Planted::new::<IgnoresTtl>("ttl_ignored", "t3_an_overdue_grant_is_gone"),
+    Planted::new::<IgnoresTtlOfTries>("ttl_of_a_try_ignored", "t1_the_ttl_of_a_try_counts"),
     Planted::new::<TtlCountsFromTheCall>(
         "ttl_counted_from_the_call",
         "t2_the_ttl_counts_from_the_grant",
@@ -49,6 +50,17 @@ struct IgnoresTtl;
 impl Fault for IgnoresTtl {
     fn acquire(&self, inner: &Inner, request: &Acquire) -> Call<Acquired> {
         inner.acquire(&Acquire { ttl: None, ..request.clone() })
+    }
+}
+
+/// A grant to who does not wait never ends by itself.
+#[derive(Debug, Default)]
+struct IgnoresTtlOfTries;
+
+impl Fault for IgnoresTtlOfTries {
+    fn acquire(&self, inner: &Inner, request: &Acquire) -> Call<Acquired> {
+        let ttl = request.ttl.filter(|_| request.wait);
+        inner.acquire(&Acquire { ttl, ..request.clone() })
     }
 }
 
