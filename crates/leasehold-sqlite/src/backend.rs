@@ -199,7 +199,7 @@ impl Backend for SqliteBackend {
             return Call::ready(Ok(()));
         }
         let (reply, call) = later();
-        match self.client.send(Box::new(Close(reply))) {
+        match self.client.send(Box::new(Close::new(reply))) {
             Ok(()) => call,
             Err(fault) => Call::ready(Err(fault)),
         }

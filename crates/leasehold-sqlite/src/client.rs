@@ -14,7 +14,7 @@ use std::{
     time::Instant,
 };
 
-use leasehold_core::{Call, ClientId, Clock, Fault, FaultKind};
+use leasehold_core::{Call, ClientId, Clock, Fault, FaultKind, defaults};
 
 use crate::{
     answer::later,
@@ -235,7 +235,7 @@ impl Client {
             let Lane { guard, desk } = &mut *lane;
             // SQLite tidies up when the last connection is closed, which must not meet somebody
             // who opens; if the guard is not to be had, who opens waits for it.
-            let _held = guard.hold_by(deadline);
+            let _held = guard.hold_by(Instant::now() + defaults::FLUSH);
             desk.conn = None;
         }
         self.give_up();
@@ -349,7 +349,7 @@ impl Client {
     }
 }
 
-/// When a step that begins now has waited long enough.
+/// When a call that is made now has waited long enough.
 pub(crate) fn patience() -> Instant {
     Instant::now() + PATIENCE
 }

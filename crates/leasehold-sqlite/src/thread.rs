@@ -8,6 +8,7 @@ mod looker;
 mod mailbox;
 
 use std::{
+    collections::VecDeque,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -37,10 +38,21 @@ const MESSAGES_MAX: usize = 64;
 /// How long after a failure a step that must take effect is repeated.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
+/// How long the thread waits for the guard at a stretch, before it answers who only reads.
+const STRETCH: Duration = Duration::from_millis(100);
+
 /// Something for the thread to do.
 pub(crate) trait Work: Send + std::fmt::Debug {
-    /// Does it. `Some`: it has to be repeated later.
-    fn run(self: Box<Self>, client: &Arc<Client>) -> Option<Box<dyn Work>>;
+    /// Does it, unless the guard is not to be had until then.
+    fn run(self: Box<Self>, client: &Arc<Client>, until: Instant) -> Ran;
+
+    /// Whether it may need no guard, and so need not wait behind what does.
+    fn reads(&self) -> bool {
+        false
+    }
+
+    /// When it has waited long enough, counted from when it was asked for.
+    fn deadline(&self) -> Instant;
 
     /// Whether it is short enough to share a transaction with others.
     fn joins(&self) -> bool {
@@ -63,17 +75,30 @@ pub(crate) trait Work: Send + std::fmt::Debug {
     fn too_late(self: Box<Self>) {}
 }
 
+/// What became of work.
+#[derive(Debug)]
+pub(crate) enum Ran {
+    /// It is done, or was answered with a fault.
+    Done,
+    /// It has to be repeated later.
+    Again(Box<dyn Work>),
+    /// The guard is still somebody else's, and the work can wait on.
+    Waits(Box<dyn Work>),
+}
+
 /// A step, and who waits for its answer.
 pub(crate) struct Task<S: Step> {
     step: S,
+    deadline: Instant,
     reply: Option<Reply<S::Answer>>,
     /// What it answers once the shared transaction is committed.
     answer: Option<S::Answer>,
 }
 
 impl<S: Step> Task<S> {
-    pub(crate) const fn new(step: S, reply: Option<Reply<S::Answer>>) -> Self {
-        Self { step, reply, answer: None }
+    pub(crate) fn new(step: S, reply: Option<Reply<S::Answer>>) -> Self {
+        const { assert!(!(S::READS && S::MUST), "nothing that reads has to take effect") };
+        Self { step, deadline: patience(), reply, answer: None }
     }
 }
 
@@ -84,13 +109,25 @@ impl<S: Step> std::fmt::Debug for Task<S> {
 }
 
 impl<S: Step> Work for Task<S> {
-    fn run(mut self: Box<Self>, client: &Arc<Client>) -> Option<Box<dyn Work>> {
-        let answer = client.run_patiently(&self.step, patience());
+    fn run(mut self: Box<Self>, client: &Arc<Client>, until: Instant) -> Ran {
+        let by = if self.reply.is_some() { until.min(self.deadline) } else { until };
+        let answer = client.run_patiently(&self.step, by);
+        if still_waits(&answer, by, self.deadline) {
+            return Ran::Waits(self);
+        }
         let again = S::MUST && answer.as_ref().is_err_and(Fault::is_retryable);
         if let Some(reply) = self.reply.take() {
             reply.send(answer);
         }
-        if again { Some(self) } else { None }
+        if again { Ran::Again(self) } else { Ran::Done }
+    }
+
+    fn reads(&self) -> bool {
+        S::READS
+    }
+
+    fn deadline(&self) -> Instant {
+        self.deadline
     }
 
     fn joins(&self) -> bool {
@@ -117,14 +154,39 @@ impl<S: Step> Work for Task<S> {
     }
 }
 
+/// Whether a try ended because the guard was not to be had by then, and another may follow.
+fn still_waits<T>(answer: &Result<T, Fault>, by: Instant, deadline: Instant) -> bool {
+    let now = Instant::now();
+    let is_busy = |fault: &Fault| fault.kind() == FaultKind::Unavailable;
+    answer.as_ref().is_err_and(is_busy) && by <= now && now < deadline
+}
+
 /// The end of the client, asked for by `close`.
 #[derive(Debug)]
-pub(crate) struct Close(pub(crate) Reply<()>);
+pub(crate) struct Close {
+    reply: Reply<()>,
+    deadline: Instant,
+}
+
+impl Close {
+    pub(crate) fn new(reply: Reply<()>) -> Self {
+        Self { reply, deadline: patience() }
+    }
+}
 
 impl Work for Close {
-    fn run(self: Box<Self>, client: &Arc<Client>) -> Option<Box<dyn Work>> {
-        self.0.send(client.end(patience()));
-        None
+    fn run(self: Box<Self>, client: &Arc<Client>, until: Instant) -> Ran {
+        let by = until.min(self.deadline);
+        let ended = client.end(by);
+        if still_waits(&ended, by, self.deadline) {
+            return Ran::Waits(self);
+        }
+        self.reply.send(ended);
+        Ran::Done
+    }
+
+    fn deadline(&self) -> Instant {
+        self.deadline
     }
 
     fn join(&mut self, _: &mut Desk, _: Context<'_>) -> Result<Effects, Stop> {
@@ -133,7 +195,7 @@ impl Work for Close {
     }
 
     fn too_late(self: Box<Self>) {
-        self.0.send(Ok(()));
+        self.reply.send(Ok(()));
     }
 }
 
@@ -200,34 +262,77 @@ fn run(client: &Arc<Client>) {
 /// Works off what is in the mailbox, in its order; what can share a transaction does.
 fn work_off(client: &Arc<Client>, retries: &mut Vec<Box<dyn Work>>) {
     let mut works = client.mailbox.take(MESSAGES_MAX);
-    let mut together = Vec::new();
-    while !works.is_empty() {
-        while works.front().is_some_and(|work| work.joins()) {
-            together.extend(works.pop_front());
-        }
-        let count = together.len();
-        let ran =
-            if count > 1 { client.run_together(&mut together, patience()) } else { Ok(false) };
-        match ran {
-            Ok(true) => {
-                // Before the answers, which bring the next calls: those may run inline.
-                client.mailbox.done(count);
-                together.drain(..).for_each(Work::joined);
-            }
-            Ok(false) => {
-                for work in together.drain(..) {
-                    retries.extend(work.run(client));
+    // How many of the next are not to share one.
+    let mut alone = 0_usize;
+    while let Some(first) = works.pop_front() {
+        let joining = works.iter().take_while(|work| work.joins()).count();
+        let waits = if alone > 0 || joining == 0 || !first.joins() {
+            alone = alone.saturating_sub(1);
+            match first.run(client, Instant::now() + STRETCH) {
+                Ran::Waits(work) => {
+                    works.push_front(work);
+                    true
+                }
+                ran => {
+                    if let Ran::Again(work) = ran {
+                        retries.push(work);
+                    }
                     client.mailbox.done(1);
+                    false
                 }
             }
-            Err(fault) => {
-                retries.extend(together.drain(..).filter_map(|work| work.failed(&fault)));
-                client.mailbox.done(count);
+        } else {
+            let mut together = Vec::with_capacity(joining + 1);
+            together.push(first);
+            together.extend(works.drain(..joining));
+            match client.run_together(&mut together, Instant::now() + STRETCH) {
+                Ok(true) => {
+                    // Before the answers, which bring the next calls: those may run inline.
+                    client.mailbox.done(together.len());
+                    together.drain(..).for_each(Work::joined);
+                }
+                Ok(false) => alone = together.len(),
+                Err(fault) => fail(client, &mut together, &fault, retries),
             }
+            let waits = alone == 0 && !together.is_empty();
+            together.into_iter().rev().for_each(|work| works.push_front(work));
+            waits
+        };
+        if waits {
+            answer_readers(client, &mut works);
         }
-        if let Some(alone) = works.pop_front() {
-            retries.extend(alone.run(client));
+    }
+}
+
+/// The guard was not to be had: those that have waited long enough are told, the others stay.
+fn fail(
+    client: &Client,
+    together: &mut Vec<Box<dyn Work>>,
+    fault: &Fault,
+    retries: &mut Vec<Box<dyn Work>>,
+) {
+    let (now, is_busy) = (Instant::now(), fault.kind() == FaultKind::Unavailable);
+    for work in std::mem::take(together) {
+        if is_busy && now < work.deadline() {
+            together.push(work);
+        } else {
+            retries.extend(work.failed(fault));
             client.mailbox.done(1);
+        }
+    }
+}
+
+/// Answers those who only read while the rest waits for the guard.
+fn answer_readers(client: &Arc<Client>, works: &mut VecDeque<Box<dyn Work>>) {
+    let fresh = client.mailbox.take_readers(MESSAGES_MAX);
+    let (readers, rest) = std::mem::take(works).into_iter().partition::<Vec<_>, _>(|w| w.reads());
+    works.extend(rest);
+    for work in readers.into_iter().chain(fresh) {
+        match work.run(client, Instant::now()) {
+            // It has found something to clean up, which needs the guard.
+            Ran::Waits(work) => works.push_back(work),
+            Ran::Done => client.mailbox.done(1),
+            Ran::Again(_) => unreachable!("nothing that reads has to take effect"),
         }
     }
 }
@@ -236,7 +341,7 @@ fn work_off(client: &Arc<Client>, retries: &mut Vec<Box<dyn Work>>) {
 fn retry(client: &Arc<Client>, works: &mut Vec<Box<dyn Work>>) {
     let mut rest = std::mem::take(works).into_iter();
     for work in rest.by_ref() {
-        if let Some(again) = work.run(client) {
+        if let Ran::Again(again) | Ran::Waits(again) = work.run(client, Instant::now() + STRETCH) {
             works.push(again);
             break;
         }

@@ -207,6 +207,33 @@ fn a_process_stopped_inside_the_guard_is_named() {
 }
 
 #[test]
+fn the_patience_counts_from_the_call_and_readers_do_not_wait_behind_it() {
+    let home = Home::new();
+    let (client, lock) = (home.open(), mutex("patience"));
+    granted(&client, &request(&lock));
+    let guard = std::fs::File::options().write(true).open(home.side("guard")).unwrap();
+    rustix::fs::flock(&guard, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let calls: Vec<_> = (0..3)
+        .map(|_| {
+            let call = (Instant::now(), client.acquire(&request(&lock)));
+            // sleep: the calls are to be made one after the other, while the first one waits.
+            std::thread::sleep(Duration::from_millis(1000));
+            call
+        })
+        .collect();
+    let start = Instant::now();
+    assert!(run(client.inspect(&lock)).unwrap().is_some());
+    assert!(run(client.counts(&lock)).unwrap().is_some());
+    assert!(start.elapsed() < Duration::from_millis(1500), "{:?}", start.elapsed());
+    for (made, call) in calls {
+        assert_eq!(run(call).unwrap_err().kind(), leasehold_core::FaultKind::Unavailable);
+        let waited = made.elapsed();
+        assert!(waited >= Duration::from_secs(5), "{waited:?}");
+        assert!(waited < Duration::from_millis(6500), "{waited:?}");
+    }
+}
+
+#[test]
 fn a_report_answers_while_a_process_is_stopped_inside_the_guard() {
     let home = Home::new();
     let (client, lock) = (home.open(), mutex("live"));

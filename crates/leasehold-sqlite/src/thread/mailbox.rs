@@ -115,6 +115,22 @@ impl Mailbox {
         messages.drain(..count).collect()
     }
 
+    /// Takes the oldest messages that only read, no more than `limit`.
+    pub(super) fn take_readers(&self, limit: usize) -> Vec<Box<dyn Work>> {
+        let messages = &mut self.lock().messages;
+        let mut readers = Vec::new();
+        if messages.iter().any(|work| work.reads()) {
+            for work in std::mem::take(messages) {
+                if work.reads() && readers.len() < limit {
+                    readers.push(work);
+                } else {
+                    messages.push_back(work);
+                }
+            }
+        }
+        readers
+    }
+
     pub(super) fn has_messages(&self) -> bool {
         !self.lock().messages.is_empty()
     }
