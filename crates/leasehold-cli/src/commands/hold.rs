@@ -26,6 +26,9 @@ const NOT_STOPPED: Duration = Duration::from_millis(50);
 /// How long a command that cannot be stopped for the terminal's sake pauses instead.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// As good as for ever, for a grace that no clock can count.
+const GRACE_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
 /// How the command ended.
 #[derive(Debug)]
 pub(crate) enum End {
@@ -106,7 +109,8 @@ impl Running<'_> {
     /// Ends the whole group: TERM, and after the grace KILL, whether or not the command itself
     /// has ended by then.
     async fn end(mut self, loss: Loss) -> io::Result<End> {
-        let kill_at = Instant::now() + loss.grace;
+        let now = Instant::now();
+        let kill_at = now.checked_add(loss.grace).unwrap_or(now + GRACE_MAX);
         self.child.signal(Signal::TERM);
         // A stopped process would hear of it too late.
         self.child.signal(Signal::CONT);

@@ -47,6 +47,16 @@ fn a_destroyed_lock_ends_the_command() {
 }
 
 #[test]
+fn a_grace_that_no_clock_can_count_ends_the_command_all_the_same() {
+    let store = Store::new();
+    let mut section = store.script(&["n", "--grace", "18000000000000000000s"], POLITE);
+    section.is_in();
+    destroy(&store, "n");
+    assert_eq!(section.line().as_deref(), Some("told"));
+    assert_eq!(section.end().code(), Some(79));
+}
+
+#[test]
 fn who_ignores_term_is_killed_after_the_grace_with_the_whole_pipeline() {
     let store = Store::new();
     let mut section = store.script(&["n", "--grace", "400ms"], STUBBORN);
