@@ -5,7 +5,7 @@ use std::{os::fd::OwnedFd, path::PathBuf, sync::Arc, thread};
 use leasehold::{
     HolderInfo, LockId, LockKind, LockManager, LockName, LockState, Namespace, Operation,
 };
-use leasehold_core::{Error, Fault, FaultKind};
+use leasehold_core::{Error, Fault};
 use leasehold_sqlite::{SqliteBackend, SqliteReport};
 use rustix::process::Signal;
 use tokio::sync::oneshot;
@@ -36,7 +36,7 @@ impl Place {
         };
         match url.split_once(':') {
             Some(("sqlite", _)) => {
-                let path = leasehold_sqlite::path_of_url(url).map_err(opening)?;
+                let path = leasehold_sqlite::path_of_url(url).map_err(naming)?;
                 Ok(Self { path, default: false, url: url.clone() })
             }
             Some(("memory", _)) => Err(Failure::new(
@@ -185,11 +185,13 @@ pub(crate) async fn shut_down(locks: &LockManager, signals: &mut Signals) {
     }
 }
 
+/// What a URL asks for and no store has is wrong usage.
+fn naming(fault: Fault) -> Failure {
+    opening(fault).with_exit(Exit::Usage)
+}
+
 fn opening(fault: Fault) -> Failure {
-    // What a URL asks for and this store has not is wrong usage.
-    let unsupported = fault.kind() == FaultKind::Unsupported;
-    let failure = Failure::from(Error::from_fault(fault, Operation::Connect));
-    if unsupported { failure.with_exit(Exit::Usage) } else { failure }
+    Error::from_fault(fault, Operation::Connect).into()
 }
 
 fn looking(fault: Fault) -> Failure {

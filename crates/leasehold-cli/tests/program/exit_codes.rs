@@ -145,6 +145,21 @@ fn stores_that_are_none() {
 }
 
 #[test]
+fn a_store_under_another_clock_is_unavailable() {
+    let store = Store::new();
+    check(&store, &["run", "n", "--", "true"], 0, "", "");
+    let boot = store.dir().join("locks.db.d/boot");
+    let here = fs::read_to_string(&boot).unwrap();
+    let (id, _) = here.split_once(' ').unwrap();
+    fs::write(&boot, format!("{id} time:[1]\n")).unwrap();
+    for args in [&["run", "n", "--", "true"][..], &["list"], &["show", "n"]] {
+        let output = store.output(args);
+        assert_eq!(output.status.code(), Some(69), "{args:?}: {output:?}");
+        assert!(stderr(&output).contains("time namespace"), "{output:?}");
+    }
+}
+
+#[test]
 fn nothing_in_use() {
     let store = Store::new();
     let place = "leasehold: store: sqlite:DIR/locks.db";
