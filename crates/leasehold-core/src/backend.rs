@@ -58,7 +58,8 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     ///
     /// A lock that nobody holds, waits for or watches takes the capacity of whoever asks next.
     ///
-    /// Idempotent for one token and attempt.
+    /// Idempotent for one token and attempt. A replay that finds a claim confirms it: whoever gets
+    /// this answer does not ask again.
     fn acquire(&self, request: &Acquire) -> Call<Acquired>;
 
     /// Tells a waiter of this client what became of it, and turns its claim into a grant with the
@@ -140,7 +141,8 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Ends the client in good order: its client-bound grants and its waiters are gone when the
     /// call is answered, token-bound grants and those of others stay (rule N6). Later requests are
     /// answered with a fault of kind `Closed`. Idempotent; may be called again after a failure.
-    /// Dropping the client without it has the same effect a little later.
+    /// Dropping the client without it has the same effect a little later. Either wakes the client's
+    /// own waiters and watchers, so that who still polls asks, and finds it closed.
     fn close(&self) -> Call<()>;
 }
 

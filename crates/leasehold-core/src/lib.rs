@@ -3,11 +3,13 @@
 //!
 //! Applications use the crate `leasehold`, which re-exports what they meet. This crate is for
 //! backend authors: implement [`Backend`], hold to the contract written at each of its methods, and
-//! prove it with `leasehold-conformance`. [`MemoryBackend`] is the reference.
+//! prove it with `leasehold-conformance`. [`MemoryBackend`] is the reference; [`machine`] is what a
+//! store that keeps its locks as values can be made of.
 #![forbid(unsafe_code)]
 
 pub mod clock;
 pub mod defaults;
+pub mod machine;
 
 mod backend;
 mod call;

@@ -23,18 +23,15 @@ impl Fixture for ToyFixture {
 
     fn fresh(&self) -> Box<dyn StoreUnderTest> {
         let clock = ManualClock::new();
-        Box::new(ToyUnderTest { toy: Toy::new(Arc::new(clock.clone())), clock })
+        Box::new(UnderTest(Toy::new(Arc::new(clock.clone())), clock))
     }
 }
 
-struct ToyUnderTest {
-    toy: Arc<Toy>,
-    clock: ManualClock,
-}
+struct UnderTest(Arc<Toy>, ManualClock);
 
-impl StoreUnderTest for ToyUnderTest {
+impl StoreUnderTest for UnderTest {
     fn client(&self) -> Arc<dyn Backend> {
-        Arc::new(Client::of(&self.toy))
+        Arc::new(Client::of(&self.0))
     }
 
     fn kill(&self, client: Arc<dyn Backend>) {
@@ -42,7 +39,7 @@ impl StoreUnderTest for ToyUnderTest {
     }
 
     fn advance(&self, by: Duration) {
-        self.clock.advance(by);
+        self.1.advance(by);
     }
 
     fn step(&self) -> Duration {

@@ -2,11 +2,12 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{MemoryStore, leases, step::Step, store::Client};
+use super::{MemoryStore, store::Client};
 use crate::{
     Acquire, Acquired, Backend, Binding, Call, Capabilities, ClientId, Clock, Confirmed, Destroyed,
     Extended, Fault, Generation, Grant, LocalTime, LockCounts, LockId, LockState, Namespace,
     Released, Remaining, Renewal, Renewed, StoreTime, Token, Ttl, WatchFor, Watched,
+    machine::{LockMachine, Step},
 };
 
 /// A client of a [`MemoryStore`].
@@ -40,7 +41,7 @@ impl MemoryBackend {
     fn create<R>(
         &self,
         id: &Arc<LockId>,
-        work: impl FnOnce(&mut super::lock::Lock, &mut Step<'_>) -> R,
+        work: impl FnOnce(&mut LockMachine, &mut Step<'_>) -> Result<R, Fault>,
     ) -> Result<R, Fault> {
         self.store.0.create(&self.client, id, work)
     }
@@ -51,7 +52,7 @@ impl MemoryBackend {
         &self,
         id: &Arc<LockId>,
         none: R,
-        work: impl FnOnce(&mut super::lock::Lock, &mut Step<'_>) -> R,
+        work: impl FnOnce(&mut LockMachine, &mut Step<'_>) -> R,
     ) -> Result<R, Fault> {
         self.store.0.find(&self.client, id, none, work)
     }
@@ -71,7 +72,7 @@ impl Backend for MemoryBackend {
     }
 
     fn clock(&self) -> &Arc<dyn Clock> {
-        &self.store.0.timeline.clock
+        self.store.0.timeline.clock()
     }
 
     fn store_time(&self, local: LocalTime) -> StoreTime {
@@ -79,9 +80,6 @@ impl Backend for MemoryBackend {
     }
 
     fn acquire(&self, request: &Acquire) -> Call<Acquired> {
-        if request.binding == Binding::Token && request.ttl.is_none() {
-            return Call::ready(Err(leases::needs_ttl()));
-        }
         let client = self.client.id;
         Call::ready(self.create(&request.lock, |lock, step| lock.acquire(request, client, step)))
     }
@@ -111,7 +109,7 @@ impl Backend for MemoryBackend {
         let client = self.client.id;
         let rebound =
             self.find(lock, Ok(None), |lock, step| lock.rebind(token, binding, ttl, client, step));
-        Call::ready(rebound.and_then(|rebound| rebound))
+        Call::ready(rebound.flatten())
     }
 
     fn release(&self, lock: &Arc<LockId>, token: &Token) -> Call<Released> {
@@ -135,7 +133,9 @@ impl Backend for MemoryBackend {
         what: WatchFor,
     ) -> Call<Watched> {
         let client = self.client.id;
-        Call::ready(self.create(lock, |lock, _| lock.watch(generation, id, what, client)))
+        Call::ready(
+            self.create(lock, |lock, step| Ok(lock.watch(generation, id, what, client, step))),
+        )
     }
 
     fn unwatch(&self, lock: &Arc<LockId>, id: &Token) {
@@ -152,11 +152,11 @@ impl Backend for MemoryBackend {
         generation: Option<Generation>,
         reason: &str,
     ) -> Call<Destroyed> {
-        Call::ready(self.create(lock, |lock, step| lock.destroy(generation, reason, step)))
+        Call::ready(self.create(lock, |lock, step| Ok(lock.destroy(generation, reason, step))))
     }
 
     fn counts(&self, lock: &Arc<LockId>) -> Call<Option<LockCounts>> {
-        Call::ready(self.find(lock, None, |lock, _| lock.counts()))
+        Call::ready(self.find(lock, None, |lock, step| lock.counts(step)))
     }
 
     fn inspect(&self, lock: &Arc<LockId>) -> Call<Option<LockState>> {

@@ -4,34 +4,19 @@
 //! ```text
 //! MemoryBackend   backend.rs    one client: the trait, method by method
 //!      |
-//! Shared          store.rs      one step at a time: mutex, tick, work, settle, unlock, wake
+//! Shared          store.rs      one step at a time: mutex, work, settle, unlock, wake
 //!   Shard         shard.rs      the locks of some names, and when to drop idle ones
-//!     Lock        lock.rs       acquire, confirm, release (rules Q, L7, L10)
-//!                 leases.rs     renew, extend, rebind, remaining (rules T4, T8, L2)
-//!                 endings.rs    cancel_all, destroy, the end of a client, watch (rules W5, N5, N7)
-//!                 report.rs     counts, inspect, obstacles (rules N4, E2)
-//!       Grants    grants.rs     holders by token, by expiry, in order
-//!       Waiter    waiters.rs    who is queued, who was rejected
-//!       Watchers  watchers.rs   who only watches (rules U)
-//!       Alarm     alarm.rs      the timer of one lock, while somebody waits for an expiry
-//!     Step        step.rs       the time of a step, and whom to wake after it
+//!     Alarm       alarm.rs      the timer of one lock, while somebody waits for an expiry
+//!     LockMachine               what a step does to a lock: see [`machine`](crate::machine)
 //! ```
 //!
-//! The queue itself is [`leasehold_queue::PermitQueue`]. Expiry is decided by the clock at each
-//! step; a timer only makes sure that there is a step when nobody calls (rule T3).
+//! Expiry is decided by the clock at each step; a timer only makes sure that there is a step when
+//! nobody calls (rule T3).
 
 mod alarm;
 mod backend;
-mod endings;
-mod grants;
-mod leases;
-mod lock;
-mod report;
 mod shard;
-mod step;
 mod store;
-mod waiters;
-mod watchers;
 
 use std::{fmt, sync::Arc};
 
@@ -88,7 +73,9 @@ impl Default for MemoryStore {
 
 impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryStore").field("clock", &self.0.timeline.clock).finish_non_exhaustive()
+        f.debug_struct("MemoryStore")
+            .field("clock", self.0.timeline.clock())
+            .finish_non_exhaustive()
     }
 }
 

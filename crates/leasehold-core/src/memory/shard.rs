@@ -7,11 +7,11 @@ use std::{
     sync::Arc,
 };
 
-use super::{
-    lock::Lock,
-    step::{Step, Timeline},
+use super::alarm::Alarm;
+use crate::{
+    FencingToken, LockId,
+    machine::{LockMachine, Step, Timeline},
 };
-use crate::LockId;
 
 /// How many idle entries a shard keeps for those who come back. Taking and releasing a lock over
 /// and over must not make and drop its entry each time; a name that is never used again must not
@@ -23,7 +23,7 @@ const GROWTH_MIN: usize = 64;
 
 /// See the module.
 pub(super) struct Shard {
-    locks: HashMap<Arc<LockId>, Box<Lock>, BuildHasherDefault<Prehashed>>,
+    locks: HashMap<Arc<LockId>, Box<Entry>, BuildHasherDefault<Prehashed>>,
     /// How many of them are known to be idle.
     idle: usize,
     /// At how many entries the forgotten ones are looked for: those whose grants ran out and whose
@@ -32,30 +32,44 @@ pub(super) struct Shard {
     sweep_at: usize,
     /// New entries count on from here, so a name that was dropped as idle does not start again
     /// behind its last fencing token (rule L8).
-    fence_floor: u64,
+    fence_floor: FencingToken,
+}
+
+/// A lock and its timer.
+pub(super) struct Entry {
+    pub(super) lock: LockMachine,
+    pub(super) alarm: Alarm,
+    /// Whether its shard counts it as idle.
+    pub(super) counted_idle: bool,
 }
 
 impl Shard {
     pub(super) fn new() -> Self {
-        Self { locks: HashMap::default(), idle: 0, sweep_at: GROWTH_MIN, fence_floor: 0 }
+        Self {
+            locks: HashMap::default(),
+            idle: 0,
+            sweep_at: GROWTH_MIN,
+            fence_floor: FencingToken(0),
+        }
     }
 
     #[inline]
-    pub(super) fn find(&mut self, id: &LockId) -> Option<&mut Lock> {
-        self.locks.get_mut(id).map(|lock| &mut **lock)
+    pub(super) fn find(&mut self, id: &LockId) -> Option<&mut Entry> {
+        self.locks.get_mut(id).map(|entry| &mut **entry)
     }
 
     #[cold]
-    pub(super) fn insert(&mut self, id: &Arc<LockId>, timeline: &Timeline) -> &mut Lock {
+    pub(super) fn insert(&mut self, id: &Arc<LockId>, timeline: &Timeline) -> &mut Entry {
         if self.locks.len() >= self.sweep_at {
             self.sweep(timeline);
         }
-        let lock = Box::new(Lock::new(Arc::clone(id), self.fence_floor));
-        self.locks.entry(Arc::clone(id)).or_insert(lock)
+        let lock = LockMachine::new(Arc::clone(id), self.fence_floor);
+        let entry = Box::new(Entry { lock, alarm: Alarm::default(), counted_idle: false });
+        self.locks.entry(Arc::clone(id)).or_insert(entry)
     }
 
-    pub(super) fn locks(&mut self) -> impl Iterator<Item = &mut Lock> {
-        self.locks.values_mut().map(|lock| &mut **lock)
+    pub(super) fn entries(&mut self) -> impl Iterator<Item = &mut Entry> {
+        self.locks.values_mut().map(|entry| &mut **entry)
     }
 
     /// Notes that entries became idle or are in use again, and sweeps when too many are idle. A
@@ -72,7 +86,8 @@ impl Shard {
     #[cold]
     fn sweep(&mut self, timeline: &Timeline) {
         let Self { locks, fence_floor, .. } = self;
-        locks.retain(|_, lock| {
+        locks.retain(|_, entry| {
+            let Entry { lock, alarm, .. } = &mut **entry;
             let mut step = Step::new(timeline);
             if !lock.is_awaited() {
                 // Who is awaited has a timer, which grants on; here nobody can be granted.
@@ -80,8 +95,8 @@ impl Shard {
             }
             let idle = lock.is_idle(&mut step);
             if idle {
-                lock.alarm.clear(&timeline.clock);
-                *fence_floor = lock.book.last_fence.max(*fence_floor);
+                alarm.clear(timeline.clock());
+                *fence_floor = lock.last_fencing().max(*fence_floor);
             }
             !idle
         });

@@ -82,7 +82,7 @@ impl Lock {
             .map(|holder| holder.token.clone())
             .collect();
         for token in &held {
-            self.release(token, step);
+            self.end(token, step);
         }
         self.rejections.forget(client, |wake| step.wake(wake));
         if let Some(watchers) = &mut self.watchers {

@@ -5,21 +5,22 @@ use std::{collections::HashMap, sync::Arc};
 use leasehold_queue::{Enqueued, PermitQueue, WaiterKey};
 
 use super::{
-    alarm::Alarm,
     grants::{Grants, Holder},
+    leases,
     step::Step,
     waiters::{Rejections, Waiter},
     watchers::Watchers,
 };
 use crate::{
-    Acquire, Acquired, Capacity, ClientId, Confirmed, FencingToken, Generation, Grant, LocalTime,
-    LockId, Place, Refusal, Released, Token, Wake, WatchFor, defaults::CLAIM,
+    Acquire, Acquired, Binding, Capacity, ClientId, Confirmed, Fault, FencingToken, Generation,
+    Grant, LocalTime, LockId, Place, Refusal, Released, Token, Wake, WatchFor, defaults::CLAIM,
 };
 
 /// Places of waiters that an index with nobody in it may keep.
 const INDEX_KEPT: usize = 64;
 
-/// One lock of the store. Every step begins with [`tick`](Self::tick).
+/// One lock. Every operation comes between [`tick`](Self::tick) and
+/// [`fire_watchers`](Self::fire_watchers); see [`LockMachine`](super::LockMachine).
 pub(super) struct Lock {
     pub(super) id: Arc<LockId>,
     pub(super) generation: Generation,
@@ -30,11 +31,8 @@ pub(super) struct Lock {
     pub(super) rejections: Rejections,
     /// Boxed: most locks are never watched.
     pub(super) watchers: Option<Box<Watchers>>,
-    pub(super) alarm: Alarm,
     /// Until when a destroy is remembered for old handles (rule N5).
     pub(super) remembered_until: Option<LocalTime>,
-    /// Whether its shard counts it as idle.
-    pub(super) counted_idle: bool,
 }
 
 /// Who holds and where who waits; apart from the queue, whose grants are written down here.
@@ -62,9 +60,7 @@ impl Lock {
             },
             rejections: Rejections::default(),
             watchers: None,
-            alarm: Alarm::default(),
             remembered_until: None,
-            counted_idle: false,
         }
     }
 
@@ -88,31 +84,34 @@ impl Lock {
         request: &Acquire,
         client: ClientId,
         step: &mut Step<'_>,
-    ) -> Acquired {
+    ) -> Result<Acquired, Fault> {
+        if request.binding == Binding::Token && request.ttl.is_none() {
+            return Err(leases::needs_ttl());
+        }
         if request.not_after.is_some_and(|not_after| not_after <= step.store_time()) {
-            return Acquired::Refused(Refusal::Stale);
+            return Ok(Acquired::Refused(Refusal::Stale));
         }
         // Nobody is known by any token on most locks, most of the time.
         if !self.is_unknown()
             && let Some(known) = self.replay(request, step)
         {
-            return known;
+            return Ok(known);
         }
         if request.generation.is_some_and(|generation| generation < self.generation) {
-            return Acquired::Refused(Refusal::Destroyed);
+            return Ok(Acquired::Refused(Refusal::Destroyed));
         }
         let capacity = match self.agree(request) {
             Ok(capacity) => capacity,
             Err(registered) => {
-                return Acquired::Refused(Refusal::ConfigMismatch { registered });
+                return Ok(Acquired::Refused(Refusal::ConfigMismatch { registered }));
             }
         };
         let weight = request.share.weight(capacity);
         match self.queue.acquire_now(weight) {
-            Err(_) => Acquired::Refused(Refusal::TooHeavy { capacity }),
-            Ok(true) => Acquired::Granted(self.grant(request, client, weight, capacity, step)),
-            Ok(false) if !request.wait => Acquired::Busy(self.obstacle(self.queued(), step)),
-            Ok(false) => self.wait(request, client, weight, capacity, step),
+            Err(_) => Ok(Acquired::Refused(Refusal::TooHeavy { capacity })),
+            Ok(true) => Ok(Acquired::Granted(self.grant(request, client, weight, capacity, step))),
+            Ok(false) if !request.wait => Ok(Acquired::Busy(self.obstacle(self.queued(), step))),
+            Ok(false) => Ok(self.wait(request, client, weight, capacity, step)),
         }
     }
 
@@ -272,19 +271,16 @@ impl Lock {
         }
     }
 
-    /// See [`Backend::release`](crate::Backend::release).
+    /// The release of a holder; false: it holds nothing.
     #[inline]
-    pub(super) fn release(&mut self, token: &Token, step: &mut Step<'_>) -> Released {
-        if let Some(weight) = self.book.grants.remove(token) {
-            self.give_back(weight, step);
-            return Released::Holder;
-        }
-        self.leave(token, step)
+    pub(super) fn end(&mut self, token: &Token, step: &mut Step<'_>) -> bool {
+        let Some(weight) = self.book.grants.remove(token) else { return false };
+        self.give_back(weight, step);
+        true
     }
 
     /// The release of who does not hold.
-    #[inline(never)]
-    fn leave(&mut self, token: &Token, step: &mut Step<'_>) -> Released {
+    pub(super) fn leave(&mut self, token: &Token, step: &mut Step<'_>) -> Released {
         if let Some(key) = self.book.queued.get(token).copied() {
             let obstacle = self.obstacle(self.ahead_of(key), step);
             // Somebody else may have released it by its token; then it does not know yet.
@@ -296,11 +292,12 @@ impl Lock {
         Released::Unknown
     }
 
-    /// The same, where nobody asks what stood in the way.
+    /// The release of whoever it is, where nobody asks what stood in the way.
     pub(super) fn abandon(&mut self, token: &Token, step: &mut Step<'_>) {
-        match self.book.queued.get(token).copied() {
-            Some(key) => drop(self.take_out(key, step)),
-            None => drop(self.release(token, step)),
+        if let Some(key) = self.book.queued.get(token).copied() {
+            self.take_out(key, step);
+        } else if !self.end(token, step) {
+            self.rejections.take(token);
         }
     }
 
@@ -329,6 +326,13 @@ impl Lock {
     /// step, so it makes nothing free (rule U1).
     #[inline]
     pub(super) fn fire_watchers(&mut self, step: &mut Step<'_>) {
+        if self.watchers.is_some() {
+            self.fire_some(step);
+        }
+    }
+
+    #[inline(never)]
+    fn fire_some(&mut self, step: &mut Step<'_>) {
         if let Some(mut watchers) = self.watchers.take() {
             watchers.fire(|what| self.holds(what), |wake| step.wake(wake));
             self.watchers = (!watchers.is_empty()).then_some(watchers);
