@@ -38,7 +38,7 @@ pub(crate) fn open(place: &Place) -> Result<Arc<Client>, Fault> {
         boot.wipe(place, &members)?;
     }
     let mut fence = Fence::open(place.side_file("fence")?, place.side_path().join("fence"))?;
-    let floor = fence.ceiling();
+    let floor = fence.floor();
     fence.reserve_ahead()?;
     let conn = open_database(place, &members, floor)?;
     let mut desk = Desk::new(conn, fence);

@@ -118,14 +118,25 @@ fn a_client_notices_that_the_rest_of_its_store_was_deleted() {
     assert!(fault.to_string().contains("deleted while in use"), "{fault}");
 }
 
+/// The power cut that spoils the fence may spoil the database as well.
 #[test]
-fn a_damaged_fence_file_is_told() {
-    let home = Home::new();
-    run(home.open().close()).unwrap();
-    fs::write(home.side("fence"), "leasehold-fence many\n").unwrap();
-    let fault = home.fault();
-    assert_eq!(fault.kind(), FaultKind::Corrupt);
-    assert!(fault.to_string().contains("fence"), "{fault}");
+fn a_damaged_fence_file_is_made_anew_above_the_clock() {
+    for damage in [&[0; 37][..], b"leasehold-fence many\n", &[b'9'; 4096]] {
+        let home = Home::new();
+        let fence = leave_state(&home);
+        fs::write(home.side("fence"), damage).unwrap();
+        let lock = mutex("fence");
+        let same_boot = granted(&home.open(), &try_request(&lock)).fencing.get();
+        assert!(same_boot > fence, "L8: {same_boot} is not above {fence}");
+        fs::write(home.side("fence"), damage).unwrap();
+        pretend_another_boot(&home);
+        let after = granted(&home.open(), &try_request(&lock)).fencing.get();
+        assert!(after > same_boot + 500_000_000, "{after} is not a block above {same_boot}");
+        let said = fs::read_to_string(home.side("fence")).unwrap();
+        let ceiling = said.strip_prefix("leasehold-fence ").unwrap().trim().parse::<u64>().unwrap();
+        assert!(ceiling >= after, "{ceiling} was synced before {after} was given");
+        assert_eq!(said.len(), 37, "{said:?}");
+    }
 }
 
 #[test]
