@@ -54,6 +54,11 @@ impl Fence {
         self.floor
     }
 
+    /// No token is given above this before a sync.
+    pub(crate) const fn ceiling(&self) -> u64 {
+        self.ceiling
+    }
+
     /// Reserves a block while there is time, at opening, so that the next calls find it.
     pub(crate) fn reserve_ahead(&mut self) -> Result<(), Fault> {
         let soon = (sys::wall_us() + BLOCK / 2).max(self.floor);

@@ -58,6 +58,7 @@ mod desk;
 mod effects;
 mod error;
 mod fence;
+mod fresh;
 mod guard;
 mod members;
 mod open;

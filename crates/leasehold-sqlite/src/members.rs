@@ -16,7 +16,7 @@ use rustix::{
     io::{Errno, write},
 };
 
-use crate::{error::from_io, place::Place};
+use crate::{error::from_io, fresh::Fresh, place::Place};
 
 /// What somebody else writes into a client's pipe.
 pub(crate) const LOOK: u8 = b'l';
@@ -32,6 +32,7 @@ pub(crate) struct Members {
     pub(crate) wake: OwnedFd,
     /// `PATH.d`, for messages.
     pub(crate) path: PathBuf,
+    pub(crate) fresh: Fresh,
 }
 
 impl Members {
@@ -41,6 +42,7 @@ impl Members {
             clients: place.side_directory("clients")?,
             wake: place.side_directory("wake")?,
             path: place.side_path().to_owned(),
+            fresh: place.fresh()?,
         })
     }
 

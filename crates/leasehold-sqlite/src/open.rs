@@ -52,6 +52,7 @@ pub(crate) fn open(place: &Place) -> Result<Arc<Client>, Fault> {
         Ok(pipe)
     });
     let pipe = entered.inspect_err(|_| members.remove(me))?;
+    members.keep_fresh();
     drop(held);
     let path = place.path.clone();
     Ok(Arc::new(Client::new(Parts {

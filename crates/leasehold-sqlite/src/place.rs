@@ -19,7 +19,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{error::from_io, sys};
+use crate::{error::from_io, fresh::Fresh, sys};
 
 /// The longest path that SQLite opens.
 const PATH_BYTES_MAX: usize = 500;
@@ -132,6 +132,14 @@ impl Place {
         let stat = fstat(&file).map_err(|error| from_io(error, "look at", &path))?;
         check_private(&stat, FileType::RegularFile, &path)?;
         Ok(file)
+    }
+
+    /// What is to be kept from looking abandoned.
+    pub(crate) fn fresh(&self) -> Result<Fresh, Fault> {
+        let again = |fd: &OwnedFd| {
+            fd.try_clone().map_err(|error| from_io(error, "open again", &self.side_path))
+        };
+        Ok(Fresh::new(again(&self.parent)?, again(&self.side)?, self.name.clone()))
     }
 
     /// Syncs the entries of `PATH.d`, so that its files survive a power cut.

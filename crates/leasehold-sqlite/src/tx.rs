@@ -198,7 +198,12 @@ impl Tx<'_> {
         claimed: bool,
     ) -> Result<Grant, Stop> {
         debug_assert!(party.weight <= lock.used, "the weight is taken first");
+        let ceiling = self.fence.ceiling();
         lock.fence = self.fence.next(lock.fence, self.mode == Mode::Thread)?;
+        if self.fence.ceiling() != ceiling {
+            // Once per block: a good time for what is to be done now and then.
+            self.members.keep_fresh();
+        }
         let ttl = party.ttl_ms.map(ttl_us);
         let lifetime = if claimed { Some(ttl.unwrap_or(CLAIM_US).min(CLAIM_US)) } else { ttl };
         let expires = lifetime.map(|lifetime| self.now + lifetime);

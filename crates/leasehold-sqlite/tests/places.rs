@@ -347,3 +347,29 @@ fn a_report_makes_no_store() {
     fs::write(home.path(), "this is no store, and no database either; a report says so").unwrap();
     assert_eq!(SqliteReport::open(home.path()).unwrap_err().kind(), FaultKind::Corrupt);
 }
+
+/// What cleans up `/var/tmp` removes what looks a month old.
+#[test]
+fn a_store_in_use_does_not_look_abandoned() {
+    let home = Home::new();
+    let client = home.open();
+    granted(&client, &request(&mutex("fresh")));
+    let id = client.client();
+    let alive = format!("clients/{id}.alive");
+    let files = ["guard", "boot", "fence", "clients", "wake", &alive].map(|name| home.side(name));
+    let month_ago = std::time::SystemTime::now() - Duration::from_secs(31 * 24 * 3600);
+    let age = |path: &Path| fs::metadata(path).unwrap().modified().unwrap().elapsed().unwrap();
+    let pipe = home.side(&format!("wake/{id}"));
+    let everything = || files.iter().chain([&pipe]).cloned().chain([home.path()]);
+    for path in everything() {
+        // A pipe is opened in both directions, so that opening it waits for nobody.
+        let file = fs::File::options().read(true).write(!path.is_dir()).open(&path).unwrap();
+        file.set_modified(month_ago).unwrap();
+        assert!(age(&path) > Duration::from_secs(24 * 3600), "{}", path.display());
+    }
+    let other = home.open();
+    for path in everything() {
+        assert!(age(&path) < Duration::from_secs(3600), "{}", path.display());
+    }
+    drop(other);
+}

@@ -24,6 +24,8 @@ const CLIENTS_MAX: i64 = 256;
 /// How long after an expiry a client looks that it is not the first to time: the one whose waiter
 /// is the head comes before.
 const GRACE_US: i64 = 100_000;
+/// How often somebody who waits, be it for a destroy, looks that the files do not look abandoned.
+const FRESH_US: i64 = 3_600_000_000;
 const HEARTBEAT_US: i64 = us(defaults::SQLITE_HEARTBEAT);
 /// In how many looks every lock is seen once: within a heartbeat.
 const LOOKS_PER_HEARTBEAT: usize = 20;
@@ -34,6 +36,7 @@ const _: () = assert!(LOOKS_PER_HEARTBEAT as i64 * PROBE_US == HEARTBEAT_US);
 pub(super) struct Looker {
     looked_at: i64,
     beat_at: i64,
+    fresh_at: i64,
     /// The last notice seen; ids only grow.
     notice: i64,
     /// Locks that are left of this round.
@@ -92,6 +95,10 @@ impl Looker {
             }
         }
         let now = client.now();
+        if now >= self.fresh_at {
+            client.members.keep_fresh();
+            self.fresh_at = now + FRESH_US;
+        }
         // Only a waiter is asked whether it speaks.
         let beats = client.waits.lock_count() > 0;
         if beats && now >= self.beat_at && client.run_patiently(&Beat, soon()).is_ok() {
