@@ -117,7 +117,7 @@ pub(crate) struct AdoptArgs {
 /// The lock that is asked for, how long to wait for it, and what is said about it.
 #[derive(Debug, Args)]
 pub(crate) struct LockArgs {
-    /// The lock's name: 1 to 512 bytes.
+    /// The lock's name: 1 to 512 bytes. One that begins with `-` would be taken for an option.
     #[arg(value_name = "NAME")]
     pub(crate) name: LockName,
 

@@ -5,14 +5,22 @@ use std::{fs, future::poll_fn, io, task::Poll};
 use rustix::process::Signal;
 use tokio::signal::unix::{self, SignalKind};
 
-/// What is forwarded.
-const FORWARDED: [Signal; 8] = [
+/// What is forwarded: all that would end this program and leave the command, but for those that say
+/// it is broken (`ABRT`, `SEGV`, …) and the real-time signals, which have no meaning of their own.
+const FORWARDED: [Signal; 15] = [
     Signal::INT,
     Signal::TERM,
     Signal::HUP,
     Signal::QUIT,
     Signal::USR1,
     Signal::USR2,
+    Signal::ALARM,
+    Signal::VTALARM,
+    Signal::PROF,
+    Signal::IO,
+    Signal::POWER,
+    Signal::XCPU,
+    Signal::XFSZ,
     Signal::WINCH,
     Signal::CONT,
 ];

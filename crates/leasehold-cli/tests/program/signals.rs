@@ -8,14 +8,27 @@ use std::{
 use crate::common::{PROGRAM, Section, Store, eventually, lives};
 use rustix::process::{Pid, Signal};
 
-const ENDING: [Signal; 6] =
-    [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2];
+const ENDING: [(Signal, &str); 13] = [
+    (Signal::INT, "INT"),
+    (Signal::TERM, "TERM"),
+    (Signal::HUP, "HUP"),
+    (Signal::QUIT, "QUIT"),
+    (Signal::USR1, "USR1"),
+    (Signal::USR2, "USR2"),
+    (Signal::ALARM, "ALRM"),
+    (Signal::VTALARM, "VTALRM"),
+    (Signal::PROF, "PROF"),
+    (Signal::IO, "IO"),
+    (Signal::POWER, "PWR"),
+    (Signal::XCPU, "XCPU"),
+    (Signal::XFSZ, "XFSZ"),
+];
 
 #[test]
 fn each_is_passed_on() {
     let store = Store::new();
-    let names = ["INT", "TERM", "HUP", "QUIT", "USR1", "USR2", "WINCH", "CONT"];
-    for (signal, name) in ENDING.into_iter().chain([Signal::WINCH, Signal::CONT]).zip(names) {
+    let harmless = [(Signal::WINCH, "WINCH"), (Signal::CONT, "CONT")];
+    for (signal, name) in ENDING.into_iter().chain(harmless) {
         let script = format!("trap 'echo got {name}; exit 5' {name}; echo in $$; read line");
         let mut section = store.script(&["n"], &script);
         section.is_in();
@@ -43,7 +56,7 @@ fn a_waiter_obeys_and_leaves_the_queue() {
     let store = Store::new();
     let mut holder = store.section(&["n"]);
     holder.is_in();
-    for signal in ENDING {
+    for (signal, _) in ENDING {
         let mut waiter = store.section(&["n"]);
         store.wait_for_counts(1, 1);
         waiter.signal(Signal::WINCH);
