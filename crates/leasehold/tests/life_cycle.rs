@@ -242,3 +242,16 @@ fn g15_two_managers_are_independent() {
     now(one.destroy_all("mine")).unwrap();
     assert!(theirs.is_held());
 }
+
+#[test]
+fn n5_a_waiter_that_had_not_seen_its_grant_is_cancelled_like_the_others() {
+    let (locks, _) = manual();
+    let orders = locks.mutex("orders").unwrap();
+    let lease = now(orders.lock()).unwrap();
+    let mut waiter = Probe::pending(orders.lock());
+    now(lease.release()).unwrap();
+    assert!(waiter.is_woken());
+    now(orders.destroy()).unwrap();
+    let error = waiter.done().unwrap_err();
+    assert!(error.is_cancelled() && error.to_string().contains("destroyed"), "{error}");
+}

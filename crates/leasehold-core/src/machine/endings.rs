@@ -11,7 +11,7 @@ use super::{
     waiters::{Rejected, Why},
 };
 use crate::{
-    Binding, ClientId, Destroyed, Generation, Token, WatchFor, Watched,
+    Binding, ClientId, Destroyed, Generation, Token, Wake, WatchFor, Watched,
     defaults::DESTROYED_RETENTION,
 };
 
@@ -32,7 +32,9 @@ impl Lock {
         if ended < self.generation {
             return Destroyed::Before;
         }
-        self.reject_all(&Why::Destroyed(reason.into()), step);
+        let why = Why::Destroyed(reason.into());
+        self.reject_all(&why, step);
+        self.reject_claims(&why);
         self.book.grants = Grants::new();
         self.queue.set_used(0).expect("nobody is queued any more");
         self.registered = None;
@@ -56,6 +58,23 @@ impl Lock {
         });
         self.book.queued = HashMap::new();
         count
+    }
+
+    /// A waiter that was granted and has not seen it yet is still a waiter to its caller, and is told
+    /// like one. Its flag was set with the grant.
+    fn reject_claims(&mut self, why: &Why) {
+        let claimed: Vec<_> = self
+            .book
+            .grants
+            .iter()
+            .filter(|holder| holder.claimed)
+            .map(|holder| (holder.token.clone(), holder.attempt, holder.client))
+            .collect();
+        for (token, attempt, client) in claimed {
+            let wake = Wake::new();
+            wake.notify();
+            self.rejections.push(token, Rejected { attempt, client, wake, why: why.clone() });
+        }
     }
 
     /// Ends what is bound to a client (rules N6, N7, T8). Grants bound to their token stay. Who
