@@ -256,8 +256,19 @@ impl From<Infallible> for Error {
 }
 
 impl fmt::Debug for Error {
+    /// The message, and what caused the store's fault: this is what `main` prints of an error it
+    /// returns. All fields stand in `{:#?}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        if f.alternate() {
+            return self.0.fmt(f);
+        }
+        write!(f, "{self}")?;
+        let mut cause = self.0.source.as_ref().and_then(std::error::Error::source);
+        while let Some(source) = cause {
+            write!(f, ": {source}")?;
+            cause = source.source();
+        }
+        Ok(())
     }
 }
 

@@ -57,6 +57,10 @@ pub fn path_of_url(url: &str) -> Result<PathBuf, Fault> {
     if path.is_empty() {
         return Err(refused("a SQLite store needs a path: sqlite:PATH"));
     }
+    // What other libraries call a database in memory; here it would be a file of that name.
+    if path == ":memory:" {
+        return Err(refused("a store in memory is named memory:, not sqlite::memory:"));
+    }
     if path.contains(['?', '#']) {
         return Err(refused("a SQLite store takes no options; write %3F for ? and %23 for #"));
     }
@@ -110,6 +114,7 @@ mod tests {
         for (url, hint) in [
             ("redis://x", "sqlite:PATH"),
             ("sqlite:", "sqlite:PATH"),
+            ("sqlite::memory:", "memory:"),
             ("sqlite://host/path", "no host"),
             ("sqlite:a?mode=ro", "%3F"),
             ("sqlite:a%2", "%25"),

@@ -3,6 +3,13 @@
 
 pub mod observe;
 
+/// Plain locks of one process: they guard data, are exactly fair, and cannot expire (rule T7). Their
+/// error is a small one of their own.
+pub mod sync {
+    #[doc(inline)]
+    pub use leasehold_sync::*;
+}
+
 mod acquire_all;
 mod acquiring;
 mod connect;
@@ -37,7 +44,6 @@ pub use leasehold_core::{
 };
 #[cfg(feature = "sqlite")]
 pub use leasehold_sqlite::SqliteBackend;
-pub use leasehold_sync as sync;
 
 #[cfg(feature = "tokio")]
 pub use crate::tokio_clock::TokioClock;

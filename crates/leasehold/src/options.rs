@@ -215,7 +215,10 @@ macro_rules! options {
 
             /// Gives up when `cancelled` is ready; its output becomes the reason. One that is ready
             /// already counts as cancelled, even when the lock is free; after the grant it has no
-            /// effect (rule W4).
+            /// effect (rule W4). The future is kept until then, so it borrows nothing:
+            /// `cancel_on(token.clone().cancelled_owned())` for a `CancellationToken`,
+            /// `cancel_on(tokio::signal::ctrl_c())` for Ctrl-C, and for any other
+            /// `cancel_on(async { other.await; "the reason" })`.
             pub fn cancel_on<F>(mut self, cancelled: F) -> Self
             where
                 F: Future + Send + 'static,
@@ -356,6 +359,9 @@ impl IntoFuture for TryAcquire {
 }
 
 /// What a cancellation gives as its reason (rule W4).
+#[diagnostic::on_unimplemented(
+    note = "any future can cancel: wrap it as `async {{ future.await; \"the reason\" }}`"
+)]
 pub trait CancelReason {
     /// The reason, for the error's message.
     fn into_reason(self) -> String;

@@ -32,6 +32,14 @@ impl Shutdown {
         self
     }
 
+    /// The same for a thread: blocks until it is done.
+    ///
+    /// # Errors
+    /// As the shutdown itself.
+    pub fn blocking(self) -> Result<()> {
+        pollster::block_on(self.run())
+    }
+
     async fn run(self) -> Result<()> {
         let core = &self.core;
         core.life.refuse();
