@@ -72,6 +72,28 @@ pin_project! {
 /// The weight is above the capacity.
 pub(crate) struct TooHeavy;
 
+/// What is done around the queue of a checked request (rule R4).
+pub(crate) trait Hook {
+    /// Queues the request, which `queue` does.
+    fn arrive(&mut self, queue: impl FnOnce() -> Arrival) -> Arrival;
+
+    /// The request is about to leave its queue.
+    fn leaving(&mut self);
+}
+
+/// A plain request: nothing is done.
+pub(crate) struct Plain;
+
+impl Hook for Plain {
+    #[inline]
+    fn arrive(&mut self, queue: impl FnOnce() -> Arrival) -> Arrival {
+        queue()
+    }
+
+    #[inline]
+    fn leaving(&mut self) {}
+}
+
 impl<G: Grant> Acquire<G> {
     #[inline]
     pub(crate) fn new(source: G::Source, mode: G::Mode) -> Self {
@@ -155,6 +177,24 @@ impl<G: Grant> Acquire<G> {
         self.asked().map_or(1, |(weight, _)| weight)
     }
 
+    /// The lock; not to be asked for once it is granted.
+    #[inline]
+    pub(crate) fn lock(&self) -> &G::Source {
+        self.source.as_ref().expect("polled again after it was ready")
+    }
+
+    /// The lock and how it is asked for, of a request that was not polled yet.
+    #[inline]
+    pub(crate) fn into_parts(mut self) -> (G::Source, G::Mode) {
+        debug_assert!(self.is_outside());
+        (self.source.take().expect("not granted yet"), self.mode)
+    }
+
+    /// How it is asked for.
+    pub(crate) const fn mode(&self) -> G::Mode {
+        self.mode
+    }
+
     /// How many are queued on the lock.
     pub(crate) fn queued(&self) -> u32 {
         self.source.as_ref().map_or(0, |source| source.raw().queued())
@@ -188,14 +228,15 @@ impl<G: Grant> Acquire<G> {
     pub(crate) fn poll_waiting(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
+        hook: &mut impl Hook,
     ) -> Poll<Result<G::Guard, TooHeavy>> {
         let this = self.project();
         let raw = this.source.as_ref().expect("polled again after it was ready").raw();
         let node = this.node.as_ref();
         let phase = match node.phase() {
             Phase::Outside => {
-                let (weight, waker) = (this.mode.weight(raw), cx.waker().clone());
-                match raw.arrive(node, G::Mode::WANT, weight, waker) {
+                let (weight, mut waker) = (this.mode.weight(raw), Some(cx.waker().clone()));
+                match hook.arrive(|| raw.arrive(node, G::Mode::WANT, weight, &mut waker)) {
                     Arrival::Granted => Phase::Granted,
                     Arrival::Queued => Phase::Queued,
                     Arrival::TooHeavy => Phase::Rejected,
@@ -243,7 +284,7 @@ impl<G: Grant> Future for Acquire<G> {
         {
             return Poll::Ready(granted);
         }
-        match self.poll_waiting(cx) {
+        match self.poll_waiting(cx, &mut Plain) {
             Poll::Ready(Ok(granted)) => Poll::Ready(granted),
             Poll::Ready(Err(TooHeavy)) => unreachable!("a weight of 1 or C always fits in C"),
             Poll::Pending => Poll::Pending,

@@ -12,7 +12,7 @@ use std::{
 use pin_project_lite::pin_project;
 
 use crate::{
-    acquire::{Acquire, Grant, TooHeavy},
+    acquire::{Acquire, Grant, Hook, Plain, TooHeavy},
     block::block_on,
     cancel::CancelReason,
     error::Error,
@@ -106,6 +106,7 @@ impl<G: Grant, C: Future<Output: CancelReason>> AcquireWith<G, C> {
     fn poll_waiting(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
+        hook: &mut impl Hook,
     ) -> Poll<Result<G::Guard, Error>> {
         let mut this = self.as_mut().project();
         if *this.timeout == Some(Duration::ZERO) {
@@ -114,18 +115,22 @@ impl<G: Grant, C: Future<Output: CancelReason>> AcquireWith<G, C> {
                 Error::timeout(G::KIND, Duration::ZERO).asking(weight).among(queued)
             }));
         }
-        match this.acquire.as_mut().poll_waiting(cx) {
+        match this.acquire.as_mut().poll_waiting(cx, hook) {
             Poll::Ready(Ok(granted)) => Poll::Ready(Ok(granted)),
             Poll::Ready(Err(TooHeavy)) => {
                 let (weight, capacity) = this.acquire.asked().unwrap_or((0, 0));
                 Poll::Ready(Err(Error::weight(G::KIND, weight, capacity)))
             }
-            Poll::Pending => self.poll_giving_up(cx),
+            Poll::Pending => self.poll_giving_up(cx, hook),
         }
     }
 
     /// It is queued: whichever comes first now, the grant, the cancellation or the timeout.
-    fn poll_giving_up(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<G::Guard, Error>> {
+    fn poll_giving_up(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        hook: &mut impl Hook,
+    ) -> Poll<Result<G::Guard, Error>> {
         let this = self.project();
         let weight = this.acquire.weight();
         let error = if let Poll::Ready(reason) = this.cancel.poll(cx) {
@@ -140,19 +145,21 @@ impl<G: Grant, C: Future<Output: CancelReason>> AcquireWith<G, C> {
             ready!(timer.poll(cx));
             Error::timeout(G::KIND, timeout)
         };
+        hook.leaving();
         // Q4: the grant may have come first; then it is delivered.
         Poll::Ready(match this.acquire.leave() {
             Ok(queued) => Err(error.asking(weight).among(queued)),
             Err(granted) => Ok(granted),
         })
     }
-}
 
-impl<G: Grant, C: Future<Output: CancelReason>> Future for AcquireWith<G, C> {
-    type Output = Result<G::Guard, Error>;
-
+    /// As awaited, with what is done around the queue.
     #[inline(always)]
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+    pub(crate) fn poll_hooked(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        hook: &mut impl Hook,
+    ) -> Poll<Result<G::Guard, Error>> {
         if self.acquire.is_outside() {
             if G::Mode::MAY_BE_TOO_HEAVY
                 && let Some(error) = self.refusal()
@@ -167,7 +174,34 @@ impl<G: Grant, C: Future<Output: CancelReason>> Future for AcquireWith<G, C> {
                 return Poll::Ready(Ok(granted));
             }
         }
-        self.poll_waiting(cx)
+        self.poll_waiting(cx, hook)
+    }
+
+    /// Whether it is cancelled already.
+    #[inline]
+    pub(crate) fn poll_cancelled(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Error> {
+        let reason = ready!(self.project().cancel.poll(cx));
+        Poll::Ready(Error::cancelled(G::KIND, reason.into_reason()))
+    }
+
+    /// Leaves the queue. `Err`: the grant was faster, and here it is (rule Q4).
+    pub(crate) fn leave(self: Pin<&mut Self>) -> Result<u32, G::Guard> {
+        self.project().acquire.leave()
+    }
+
+    /// The request itself.
+    #[inline]
+    pub(crate) const fn request(&self) -> &Acquire<G> {
+        &self.acquire
+    }
+}
+
+impl<G: Grant, C: Future<Output: CancelReason>> Future for AcquireWith<G, C> {
+    type Output = Result<G::Guard, Error>;
+
+    #[inline(always)]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.poll_hooked(cx, &mut Plain)
     }
 }
 

@@ -5,10 +5,13 @@ pub(crate) use loom::future::block_on;
 
 #[cfg(not(leasehold_loom))]
 pub(crate) use self::thread::block_on;
+#[cfg(all(feature = "tokio", not(leasehold_loom)))]
+pub(crate) use self::thread::blocks;
 
 #[cfg(not(leasehold_loom))]
 mod thread {
     use std::{
+        cell::Cell,
         future::Future,
         pin::pin,
         sync::{
@@ -40,6 +43,25 @@ mod thread {
     thread_local! {
         /// One per thread, so that waiting does not allocate.
         static PARKED: Arc<Parked> = new();
+        /// Whether this thread blocks on a future of this crate.
+        static BLOCKS: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// Says so until it is dropped.
+    struct Blocks {
+        before: bool,
+    }
+
+    impl Drop for Blocks {
+        fn drop(&mut self) {
+            BLOCKS.set(self.before);
+        }
+    }
+
+    /// Whether what is polled now is what this thread blocks on.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn blocks() -> bool {
+        BLOCKS.get()
     }
 
     fn new() -> Arc<Parked> {
@@ -52,6 +74,7 @@ mod thread {
         // While a thread ends, its thread-local values may be gone already.
         let parked = PARKED.try_with(Arc::clone).unwrap_or_else(|_| new());
         let waker = Waker::from(Arc::clone(&parked));
+        let _blocks = Blocks { before: BLOCKS.replace(true) };
         let mut cx = Context::from_waker(&waker);
         loop {
             if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {

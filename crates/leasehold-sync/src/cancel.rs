@@ -3,6 +3,9 @@
 use std::convert::Infallible;
 
 /// The output of what is given to `cancel_on`: it becomes the reason in the error.
+#[diagnostic::on_unimplemented(
+    note = "any future can cancel: wrap it as `async {{ future.await; \"the reason\" }}`"
+)]
 pub trait CancelReason {
     /// The reason, for the error's message.
     fn into_reason(self) -> String;

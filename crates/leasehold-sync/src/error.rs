@@ -1,6 +1,6 @@
 //! What a plain lock can refuse (rules E).
 
-use std::{error, fmt, time::Duration};
+use std::{error, fmt, panic::Location, time::Duration};
 
 /// Why a lock was not granted, or not made. One word; plain locks can fail only so.
 pub struct Error(Box<Inner>);
@@ -32,6 +32,50 @@ pub enum ErrorKind {
         /// What is wrong with it.
         message: String,
     },
+    /// An enclosing frame holds the lock, so the request would wait for itself (rule R2).
+    Reentrant {
+        /// Where the lock was taken.
+        held: Place,
+        /// Where it was asked for again.
+        asked: Place,
+    },
+    /// The request closed a cycle of requests that wait for one another (rule R4).
+    Deadlock {
+        /// Who waits for what. The first is the request that closed the cycle; each waits for the
+        /// next one, and the last for the first.
+        cycle: Vec<DeadlockStep>,
+    },
+}
+
+/// A place in the source.
+pub type Place = &'static Location<'static>;
+
+/// One lock of a deadlock: who waits for it, and what is in the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeadlockStep {
+    /// What was asked for.
+    pub lock: LockKind,
+    /// The type of the data that it guards, or of its keys.
+    pub of: &'static str,
+    /// Where the outermost frame of the task that waits was opened.
+    pub task: Place,
+    /// Where that task waits.
+    pub waits: Place,
+    /// What is in its way: a grant, or a request queued before it, of the task of the next step.
+    pub blocked_by: Blocker,
+    /// Where that grant was asked for, or where that request waits.
+    pub taken: Place,
+}
+
+/// What a request of a deadlock waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Blocker {
+    /// Somebody holds the lock.
+    Holder,
+    /// Somebody is queued before it.
+    Earlier,
 }
 
 /// What kind of lock an error is about.
@@ -50,6 +94,18 @@ pub enum LockKind {
     UpgradableRead,
     /// A read-write lock, asked to make the upgradable reader the writer.
     Upgrade,
+    /// A keyed lock, asked for a read of a key.
+    KeyedRead,
+    /// A keyed lock, asked for a write of a key.
+    KeyedWrite,
+    /// A keyed lock, asked for a read of the whole set.
+    KeyedReadAll,
+    /// A keyed lock, asked for a write of the whole set.
+    KeyedWriteAll,
+    /// The lock of an object, asked for a read.
+    ObjectRead,
+    /// The lock of an object, asked for a write.
+    ObjectWrite,
 }
 
 /// A capacity or a number of readers that no lock can have (rule Q5).
@@ -96,6 +152,14 @@ impl Error {
         Self::invalid(lock, format!("a weight of {weight} is above the capacity of {capacity}"))
     }
 
+    pub(crate) fn reentrant(lock: LockKind, held: Place, asked: Place) -> Self {
+        Self::new(ErrorKind::Reentrant { held, asked }, lock)
+    }
+
+    pub(crate) fn deadlock(lock: LockKind, cycle: Vec<DeadlockStep>) -> Self {
+        Self::new(ErrorKind::Deadlock { cycle }, lock)
+    }
+
     #[must_use]
     pub(crate) fn asking(mut self, weight: u32) -> Self {
         self.0.weight = weight;
@@ -132,7 +196,25 @@ impl Error {
         matches!(self.0.kind, ErrorKind::Cancelled { .. })
     }
 
-    /// Whether the same call may succeed later.
+    /// The lock is held by an enclosing frame.
+    #[must_use]
+    pub fn is_reentrant(&self) -> bool {
+        matches!(self.0.kind, ErrorKind::Reentrant { .. })
+    }
+
+    /// The request closed a cycle.
+    #[must_use]
+    pub fn is_deadlock(&self) -> bool {
+        matches!(self.0.kind, ErrorKind::Deadlock { .. })
+    }
+
+    /// How long the caller let it wait at most, if it gave up because of that.
+    #[must_use]
+    pub const fn waited(&self) -> Option<Duration> {
+        self.0.waited
+    }
+
+    /// Whether the same call may succeed later. Not a deadlock: it must let go of what it holds.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         self.is_timeout()
@@ -180,6 +262,16 @@ impl fmt::Display for Error {
             },
             ErrorKind::Cancelled { reason } => write!(f, "cancelled: {reason}")?,
             ErrorKind::InvalidArgument { message } => f.write_str(message)?,
+            ErrorKind::Reentrant { held, asked } => {
+                write!(f, "asked for at {asked} while it is held since {held}")?;
+            }
+            ErrorKind::Deadlock { cycle } => {
+                f.write_str("deadlock")?;
+                for (at, step) in cycle.iter().enumerate() {
+                    f.write_str(if at == 0 { ": " } else { "; " })?;
+                    step.fmt(f)?;
+                }
+            }
         }
         if *weight > 1 && *lock == LockKind::Semaphore {
             write!(f, " (asked for {weight} permits)")?;
@@ -190,6 +282,17 @@ impl fmt::Display for Error {
 
 impl error::Error for Error {}
 
+impl fmt::Display for DeadlockStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { lock, of, task, waits, taken, .. } = self;
+        write!(f, "the task of {task} waits at {waits} for a {lock} of {of}, ")?;
+        match self.blocked_by {
+            Blocker::Holder => write!(f, "held since {taken}"),
+            Blocker::Earlier => write!(f, "behind the request of {taken}"),
+        }
+    }
+}
+
 impl fmt::Display for LockKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -199,6 +302,12 @@ impl fmt::Display for LockKind {
             Self::Write => "read-write lock (write)",
             Self::UpgradableRead => "read-write lock (upgradable read)",
             Self::Upgrade => "read-write lock (upgrade)",
+            Self::KeyedRead => "keyed lock (read)",
+            Self::KeyedWrite => "keyed lock (write)",
+            Self::KeyedReadAll => "keyed lock (read of all)",
+            Self::KeyedWriteAll => "keyed lock (write of all)",
+            Self::ObjectRead => "object lock (read)",
+            Self::ObjectWrite => "object lock (write)",
         })
     }
 }

@@ -34,12 +34,25 @@
 //! # Ok(()) }) }
 //! ```
 //!
-//! These locks guard data and cannot expire (rule T7). Nothing here knows who holds a lock, so a
-//! task that locks twice waits for itself. Needs 64-bit atomics.
+//! These locks guard data and cannot expire (rule T7). `lock`, `read`, `write` and `acquire` do not
+//! know who holds a lock, so a task that locks twice waits for itself. `run_exclusive` and
+//! `run_shared` do know: they are told of that, and of deadlocks, with the places in the source
+//! (rules R):
+//!
+//! ```
+//! # pollster::block_on(async {
+//! let m = leasehold_sync::Mutex::new(1);
+//! let twice = m.run_exclusive(async |_| m.run_exclusive(async |n| *n).await).await?;
+//! assert!(twice.unwrap_err().is_reentrant());
+//! # Ok::<(), leasehold_sync::Error>(()) }).unwrap();
+//! ```
+//!
+//! Needs 64-bit atomics.
 //!
 //! # Features
 //!
-//! - `tokio`: Tokio's budget and Tokio's timers, as above. Whether a runtime has timers is found
+//! - `tokio`: Tokio's budget, and in current-thread runtimes, whose time may be paused, Tokio's
+//!   timers. Elsewhere a timer thread of this crate serves. Whether a runtime has timers is found
 //!   out by trying, once per runtime, with the panic hook set aside for that one try. A program
 //!   built with `panic = "abort"` uses this crate's own timer thread instead.
 
@@ -51,20 +64,33 @@ mod block;
 mod budget;
 mod cancel;
 mod error;
+#[cfg(not(leasehold_loom))]
+#[doc(hidden)]
+pub mod frames;
 mod guard;
 mod hold;
+mod keyed;
 mod mutex;
+#[cfg(not(leasehold_loom))]
+mod object;
 mod raw;
+#[cfg(not(leasehold_loom))]
+mod run;
 mod rw_lock;
 mod semaphore;
 mod timer;
 mod watch;
 
+#[cfg(not(leasehold_loom))]
+pub use crate::frames::{InCurrentScope, Inherits, Scope, scope};
 pub use crate::{
     acquire::{Acquire, Grant},
     acquire_with::AcquireWith,
     cancel::CancelReason,
-    error::{CapacityError, Error, ErrorKind, LockKind},
+    error::{Blocker, CapacityError, DeadlockStep, Error, ErrorKind, LockKind, Place},
+    keyed::{
+        AcquireKeyed, AcquireKeyedWith, KeyHash, KeyHasher, KeyedGuard, KeyedLock, KeyedSource,
+    },
     mutex::{Mutex, MutexGuard, OwnedMutexGuard},
     rw_lock::{
         MappedRwLockWriteGuard, OwnedMappedRwLockWriteGuard, OwnedRwLockReadGuard,
@@ -73,4 +99,9 @@ pub use crate::{
     },
     semaphore::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
     watch::Watch,
+};
+#[cfg(not(leasehold_loom))]
+pub use crate::{
+    keyed::CheckedKeyedLock,
+    object::{Object, ObjectLock, object_exclusive, object_shared},
 };

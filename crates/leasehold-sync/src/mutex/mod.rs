@@ -4,6 +4,8 @@ mod guard;
 
 use std::{cell::UnsafeCell, fmt, sync::Arc};
 
+#[cfg(not(leasehold_loom))]
+use crate::error::Error;
 use crate::{
     acquire::{Acquire, Grant},
     hold::{Only, Source},
@@ -172,6 +174,51 @@ impl<T: ?Sized> Mutex<T> {
     #[inline]
     pub fn try_lock_owned(self: Arc<Self>) -> Option<OwnedMutexGuard<T>> {
         self.lock_owned().try_now()
+    }
+
+    /// Locks, runs `work` with the data in a frame of its own, and releases. For options:
+    /// `lock().timeout(…).run(…)`.
+    ///
+    /// The request is *checked*, and so are those that `work` makes by `run_exclusive` and
+    /// `run_shared`: one that could only wait for itself, or that closes a cycle of such requests,
+    /// is told so at once instead (rules R2 and R4). `lock` is not checked, in here neither.
+    ///
+    /// Where the future has to be `Send`, as for `spawn`, the data should hold no borrow itself: of a
+    /// `Mutex<&str>`, rustc says of the closure that its "implementation of `AsyncFnOnce` is not
+    /// general enough". What the closure captures may be borrowed. `lock` has no such limit.
+    ///
+    /// # Fairness
+    ///
+    /// As [`lock`](Self::lock).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the work first, then gives the grant back (rule W7).
+    ///
+    /// # Errors
+    ///
+    /// `Reentrant`: an enclosing frame holds the lock. `Deadlock`: everybody in a cycle would wait
+    /// for another for ever, unless one gives up.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// let mutex = leasehold_sync::Mutex::new(vec![1]);
+    /// let length = mutex.run_exclusive(async |v| { v.push(2); v.len() }).await?;
+    /// assert_eq!(length, 2);
+    /// let twice = mutex.run_exclusive(async |_| mutex.run_exclusive(async |_| ()).await).await?;
+    /// assert!(twice.unwrap_err().is_reentrant());
+    /// # Ok::<(), leasehold_sync::Error>(()) }).unwrap();
+    /// ```
+    #[cfg(not(leasehold_loom))]
+    #[track_caller]
+    #[inline]
+    pub fn run_exclusive<R>(
+        &self,
+        work: impl AsyncFnOnce(&mut T) -> R,
+    ) -> impl Future<Output = Result<R, Error>> {
+        self.lock().run(work)
     }
 
     /// Waits until nobody holds the lock, without acquiring it (rule U1). A hand-off to the next

@@ -4,8 +4,9 @@
 use std::{pin::Pin, ptr::NonNull};
 
 use super::{
+    gate::Locked,
     node::{Link, Node},
-    sys::{Guarded, Locked, const_fn},
+    sys::{Guarded, const_fn},
 };
 
 /// The ring; its head is the first in the queue, and the head's `prev` is the last.

@@ -8,10 +8,11 @@
 //! The price: a heavy head makes those behind it wait though they would fit.
 //!
 //! While nobody is queued or watching, all of that is one compare-and-swap on one word
-//! ([`word`]). Otherwise it happens under a small mutex, the gate ([`sys::Gate`]), on a ring of
+//! ([`word`]). Otherwise it happens under a small mutex, the gate ([`gate`]), on a ring of
 //! nodes that live inside of the waiting futures ([`list`], [`node`]): nothing is allocated.
 //! It is the algorithm of `leasehold-queue`, and `tests/model` holds the two against each other.
 
+mod gate;
 mod list;
 mod node;
 mod slow;
@@ -22,21 +23,21 @@ mod word;
 use std::{fmt, sync::atomic::Ordering};
 
 use self::{
+    gate::{GatedWord, Locked},
     list::List,
-    sys::{AtomicU8, AtomicU64, Gate, Guarded, const_fn},
+    sys::{AtomicU8, Guarded, const_fn},
     word::Word,
 };
 
 pub(crate) use self::{
     node::{Node, Phase},
     slow::{Arrival, Left},
-    word::{CAPACITY_MAX, Want, WatchFor},
+    word::{CAPACITY_MAX, READERS_USUAL, Want, WatchFor},
 };
 
 /// See the module.
 pub struct Raw {
-    word: AtomicU64,
-    gate: Gate,
+    word: GatedWord,
     /// Whether what is held is a write: as many readers as there may be look the same in the word.
     /// Set after the word and cleared before it, for those who ask, not for those who acquire.
     writing: AtomicU8,
@@ -54,8 +55,7 @@ impl Raw {
         pub(crate) const fn new(capacity: u32) -> Self {
             assert!(capacity > 0 && capacity <= CAPACITY_MAX);
             Self {
-                word: AtomicU64::new(Word::idle(capacity).0),
-                gate: Gate::new(),
+                word: GatedWord::new(Word::idle(capacity)),
                 writing: AtomicU8::new(0),
                 heaviest_bits: Guarded::new(0),
                 queued: Guarded::new(0),
@@ -77,13 +77,13 @@ impl Raw {
     /// `None`: somebody is queued or watching, so the gate is needed to tell.
     #[inline]
     pub(crate) fn try_take_fast(&self, want: Want, weight: u32) -> Option<bool> {
-        let mut word = Word(self.word.load(Ordering::Relaxed));
+        let mut word = self.word.load(Ordering::Relaxed);
         loop {
             if word.is_crowded() {
                 return None;
             }
             let Some(taken) = word.granting(want, weight) else { return Some(false) };
-            match self.swap(word, taken, Ordering::Acquire) {
+            match self.word.swap(word, taken, Ordering::Acquire) {
                 Ok(()) => {
                     self.note_writer(want);
                     return Some(true);
@@ -97,34 +97,35 @@ impl Raw {
     #[inline]
     pub(crate) fn try_take_only_fast(&self) -> Option<bool> {
         const IDLE: Word = Word::idle(1);
-        match self.swap(IDLE, IDLE.minus(1), Ordering::Acquire) {
+        match self.word.swap(IDLE, IDLE.minus(1), Ordering::Acquire) {
             Ok(()) => Some(true),
             Err(now) if now.is_crowded() => None,
             Err(_) => Some(false),
         }
     }
 
-    /// As [`Self::try_take_fast`] for the writer.
+    /// As [`Self::try_take_fast`] for the writer: where the lock is for the usual number of readers,
+    /// one compare-and-swap of constants and nothing else.
     #[inline]
     pub(crate) fn try_take_all_fast(&self) -> Option<bool> {
-        let word = Word(self.word.load(Ordering::Relaxed));
-        let idle = Word::idle(word.capacity());
-        match self.swap(idle, idle.minus(word.capacity()), Ordering::Acquire) {
+        const IDLE: Word = Word::idle(READERS_USUAL);
+        match self.word.swap(IDLE, IDLE.minus(READERS_USUAL), Ordering::Acquire) {
             Ok(()) => {
                 self.note_writer(Want::Write);
                 Some(true)
             }
             Err(now) if now.is_crowded() => None,
-            Err(_) => Some(false),
+            Err(now) if now.capacity() == READERS_USUAL => Some(false),
+            Err(now) => self.try_take_fast(Want::Write, now.capacity()),
         }
     }
 
     /// Gives held permits back, hands them to the waiters at the head, and wakes those.
     #[inline]
     pub(crate) fn release(&self, weight: u32) {
-        let mut word = Word(self.word.load(Ordering::Relaxed));
+        let mut word = self.word.load(Ordering::Relaxed);
         while !word.is_crowded() {
-            match self.swap(word, word.plus(weight), Ordering::Release) {
+            match self.word.swap(word, word.plus(weight), Ordering::Release) {
                 Ok(()) => return,
                 Err(now) => word = now,
             }
@@ -136,7 +137,7 @@ impl Raw {
     #[inline]
     pub(crate) fn release_only(&self) {
         const IDLE: Word = Word::idle(1);
-        if self.swap(IDLE.minus(1), IDLE, Ordering::Release).is_err() {
+        if self.word.swap(IDLE.minus(1), IDLE, Ordering::Release).is_err() {
             self.release_slow(1);
         }
     }
@@ -144,20 +145,25 @@ impl Raw {
     /// As [`Self::release`] for the writer.
     #[inline]
     pub(crate) fn release_write(&self) {
+        const IDLE: Word = Word::idle(READERS_USUAL);
         self.writing.store(0, Ordering::Relaxed);
-        let capacity = self.capacity();
-        let idle = Word::idle(capacity);
-        if self.swap(idle.minus(capacity), idle, Ordering::Release).is_err() {
-            self.release_slow(capacity);
+        if self.word.swap(IDLE.minus(READERS_USUAL), IDLE, Ordering::Release).is_err() {
+            self.release_all();
         }
+    }
+
+    /// The capacity of a read-write lock never changes.
+    #[cold]
+    fn release_all(&self) {
+        self.release(self.capacity());
     }
 
     /// As [`Self::release`] for the upgradable holder, with its slot.
     #[inline]
     pub(crate) fn release_upgradable(&self) {
-        let mut word = Word(self.word.load(Ordering::Relaxed));
+        let mut word = self.word.load(Ordering::Relaxed);
         while !word.is_crowded() {
-            match self.swap(word, word.plus(1).upgradable(false), Ordering::Release) {
+            match self.word.swap(word, word.plus(1).upgradable(false), Ordering::Release) {
                 Ok(()) => return,
                 Err(now) => word = now,
             }
@@ -179,19 +185,19 @@ impl Raw {
     /// How many permits there are.
     #[inline]
     pub(crate) fn capacity(&self) -> u32 {
-        self.now().capacity()
+        self.word.settled().capacity()
     }
 
     /// How many permits nobody holds. They may be waited for: a heavy head needs more of them.
     #[inline]
     pub(crate) fn free(&self) -> u32 {
-        self.now().free()
+        self.word.settled().free()
     }
 
     /// How many permits are held.
     #[inline]
     pub(crate) fn held(&self) -> u32 {
-        let word = self.now();
+        let word = self.word.settled();
         word.capacity() - word.free()
     }
 
@@ -204,7 +210,7 @@ impl Raw {
     /// Whether what a watcher may wait for is true now.
     #[inline]
     pub(crate) fn holds(&self, what: WatchFor) -> bool {
-        let word = self.now();
+        let word = self.word.settled();
         if what == WatchFor::Readable && word.is_crowded() {
             return self.holds_slow(what);
         }
@@ -214,7 +220,7 @@ impl Raw {
     /// How many are queued, a pending upgrade included, watchers not.
     #[inline]
     pub(crate) fn queued(&self) -> u32 {
-        if self.now().is_crowded() { self.queued_slow() } else { 0 }
+        if self.word.load(Ordering::Acquire).is_crowded() { self.queued_slow() } else { 0 }
     }
 
     #[inline]
@@ -225,22 +231,14 @@ impl Raw {
     }
 
     #[inline]
-    fn now(&self) -> Word {
-        Word(self.word.load(Ordering::Acquire))
-    }
-
-    #[inline]
-    fn swap(&self, from: Word, to: Word, success: Ordering) -> Result<(), Word> {
-        self.word
-            .compare_exchange(from.0, to.0, success, Ordering::Relaxed)
-            .map(|_| ())
-            .map_err(Word)
+    fn enter(&self) -> Locked<'_> {
+        self.word.enter()
     }
 }
 
 impl fmt::Debug for Raw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = self.now();
+        let word = self.word.settled();
         f.debug_struct("Raw")
             .field("capacity", &word.capacity())
             .field("free", &word.free())

@@ -5,7 +5,8 @@ use std::{
 };
 
 use super::{
-    sys::{AtomicU8, Guarded, Locked, const_fn},
+    gate::Locked,
+    sys::{AtomicU8, Guarded, const_fn},
     word::{Want, WatchFor},
 };
 

@@ -1,16 +1,15 @@
 //! What happens under the gate: queueing, granting from the head, leaving, watching, resizing.
 //!
 //! Every step here ends in the state the rules describe: the head does not fit, no watcher's
-//! condition holds, and *crowded* says whether anybody is left. While it is set, only who holds
-//! the gate changes the word, so a plain store is enough.
+//! condition holds, and *crowded* says whether anybody is left.
 
-use std::{pin::Pin, ptr::NonNull, sync::atomic::Ordering, task::Waker};
+use std::{pin::Pin, ptr::NonNull, task::Waker};
 
 use super::{
     Node, Phase, Raw, Want, WatchFor,
+    gate::Locked,
     list::deref,
     node::{Kind, Waiting},
-    sys::Locked,
     wakers::Wakers,
     word::{CAPACITY_MAX, Word},
 };
@@ -41,45 +40,40 @@ pub(crate) enum Left {
 impl Raw {
     #[cold]
     pub(super) fn try_take_slow(&self, want: Want, weight: u32) -> bool {
-        let locked = self.gate.lock();
-        loop {
-            let word = self.now();
-            let barges = want != Want::Upgrade && !self.queue.is_empty(&locked);
-            let Some(taken) = word.granting(want, weight).filter(|_| !barges) else { return false };
-            if self.replace(word, taken) {
-                self.note_writer(want);
-                return true;
-            }
-        }
+        let mut locked = self.enter();
+        let barges = want != Want::Upgrade && !self.queue.is_empty(&locked);
+        let taken = locked.word.granting(want, weight).filter(|_| !barges);
+        let Some(taken) = taken else { return false };
+        locked.word = taken;
+        self.note_writer(want);
+        true
     }
 
     /// Grants the request, or queues it behind everybody, an upgrade before everybody (rule Q7).
-    /// A queued node is unlinked by a grant, a rejection or [`Self::leave`], nothing else.
+    /// A queued node is unlinked by a grant, a rejection or [`Self::leave`], nothing else. The waker
+    /// is taken if it is queued: else it stays with the caller, who may hold locks that no foreign
+    /// code must run under.
     pub(crate) fn arrive(
         &self,
         node: Pin<&Node>,
         want: Want,
         weight: u32,
-        waker: Waker,
+        waker: &mut Option<Waker>,
     ) -> Arrival {
-        let mut locked = self.gate.lock();
-        loop {
-            let word = self.now();
-            // To a lock for one reader, an upgrade adds nothing.
-            if weight > word.capacity() || (weight == 0 && want != Want::Upgrade) {
-                return Arrival::TooHeavy;
-            }
-            let waits = want != Want::Upgrade && !self.queue.is_empty(&locked);
-            if let Some(taken) = word.granting(want, weight).filter(|_| !waits) {
-                if self.replace(word, taken) {
-                    self.note_writer(want);
-                    return Arrival::Granted;
-                }
-            } else if word.is_crowded() || self.replace(word, word.crowded(true)) {
-                break;
-            }
+        let locked = &mut self.enter();
+        let word = locked.word;
+        // To a lock for one reader, an upgrade adds nothing.
+        if weight > word.capacity() || (weight == 0 && want != Want::Upgrade) {
+            return Arrival::TooHeavy;
         }
-        let locked = &mut locked;
+        let waits = want != Want::Upgrade && !self.queue.is_empty(locked);
+        if let Some(taken) = word.granting(want, weight).filter(|_| !waits) {
+            locked.word = taken;
+            self.note_writer(want);
+            return Arrival::Granted;
+        }
+        let Some(waker) = waker.take() else { unreachable!("a request comes with its waker") };
+        locked.word = word.crowded(true);
         node.set_queued(locked, Kind::Waiter(want), weight, waker);
         if want == Want::Upgrade {
             self.queue.push_front(locked, node);
@@ -95,7 +89,7 @@ impl Raw {
     pub(crate) fn renew_waker(&self, node: Pin<&Node>, waker: &Waker) -> Phase {
         // Cloned before and dropped after the gate is held: both run foreign code.
         let waker = waker.clone();
-        let mut locked = self.gate.lock();
+        let mut locked = self.enter();
         let phase = node.phase();
         let old = match phase {
             Phase::Queued => node.waiting(&mut locked).waker.replace(waker),
@@ -110,7 +104,7 @@ impl Raw {
     /// and Q4). A grant that came first is told, never lost.
     pub(crate) fn leave(&self, node: Pin<&Node>) -> Left {
         let mut wakers = Wakers::new();
-        let mut locked = self.gate.lock();
+        let mut locked = self.enter();
         match node.phase() {
             Phase::Queued => {}
             Phase::Granted => return Left::Granted,
@@ -120,7 +114,8 @@ impl Raw {
         let own = node.waiting(&mut locked).waker.take();
         node.set_outside(&mut locked);
         *self.queued.get_mut(&mut locked) -= 1;
-        self.settle(&mut locked, self.now(), &mut wakers);
+        let word = locked.word;
+        self.settle(&mut locked, word, &mut wakers);
         let queued = self.queued.get(&locked);
         drop(locked);
         drop(own);
@@ -161,17 +156,11 @@ impl Raw {
 
     /// Queues a watcher, or says that what it watches for is true already (rule U1).
     pub(crate) fn watch(&self, node: Pin<&Node>, what: WatchFor, waker: Waker) -> bool {
-        let mut locked = self.gate.lock();
-        loop {
-            let word = self.now();
-            if word.holds(what, !self.queue.is_empty(&locked)) {
-                return true;
-            }
-            if word.is_crowded() || self.replace(word, word.crowded(true)) {
-                break;
-            }
+        let locked = &mut self.enter();
+        if locked.word.holds(what, !self.queue.is_empty(locked)) {
+            return true;
         }
-        let locked = &mut locked;
+        locked.word = locked.word.crowded(true);
         node.set_queued(locked, Kind::Watcher(what), 0, waker);
         if what == WatchFor::All {
             self.watchers.push_back(locked, node);
@@ -184,63 +173,49 @@ impl Raw {
     /// Takes a watcher out, if it was not told yet.
     pub(crate) fn unwatch(&self, node: Pin<&Node>) {
         let mut wakers = Wakers::new();
-        let mut locked = self.gate.lock();
+        let mut locked = self.enter();
         if node.phase() != Phase::Queued {
             return;
         }
         self.watchers.unlink(&mut locked, NonNull::from(node.get_ref()));
         let own = node.waiting(&mut locked).waker.take();
         node.set_outside(&mut locked);
-        self.settle(&mut locked, self.now(), &mut wakers);
+        let word = locked.word;
+        self.settle(&mut locked, word, &mut wakers);
         drop(locked);
         drop(own);
     }
 
     pub(super) fn queued_slow(&self) -> u32 {
-        self.queued.get(&self.gate.lock())
+        self.queued.get(&self.enter())
     }
 
     pub(super) fn holds_slow(&self, what: WatchFor) -> bool {
-        let locked = self.gate.lock();
-        self.now().holds(what, !self.queue.is_empty(&locked))
+        let locked = self.enter();
+        locked.word.holds(what, !self.queue.is_empty(&locked))
     }
 
     /// Changes the word and grants on, in one step (rule Q3).
+    #[inline]
     fn change(&self, to: impl Fn(Word) -> Word) {
         let mut wakers = Wakers::new();
-        let mut locked = self.gate.lock();
-        loop {
-            let word = self.now();
-            if word.is_crowded() {
-                self.settle(&mut locked, to(word), &mut wakers);
-                return;
-            }
-            if self.replace(word, to(word)) {
-                return;
-            }
-        }
+        let mut locked = self.enter();
+        let changed = to(locked.word);
+        self.settle(&mut locked, changed, &mut wakers);
     }
 
     /// Changes the capacity if `to` allows it, takes out who can never fit, and grants on.
-    fn resize(&self, mut to: impl FnMut(Word) -> Option<Word>) -> Option<()> {
+    fn resize(&self, to: impl FnOnce(Word) -> Option<Word>) -> Option<()> {
         let mut wakers = Wakers::new();
-        let mut locked = self.gate.lock();
-        loop {
-            let word = self.now();
-            let resized = to(word)?;
-            if word.is_crowded() {
-                self.reject_heavier(&mut locked, resized.capacity(), &mut wakers);
-                self.settle(&mut locked, resized, &mut wakers);
-                return Some(());
-            }
-            if self.replace(word, resized) {
-                return Some(());
-            }
-        }
+        let mut locked = self.enter();
+        let resized = to(locked.word)?;
+        self.reject_heavier(&mut locked, resized.capacity(), &mut wakers);
+        self.settle(&mut locked, resized, &mut wakers);
+        Some(())
     }
 
     /// The grant loop (rule Q2), then the watchers (a hand-off is within a step, so it makes
-    /// nothing free, rule U1), then the word. *Crowded* was set when the step began.
+    /// nothing free, rule U1), then the word.
     #[inline]
     fn settle(&self, locked: &mut Locked<'_>, mut word: Word, wakers: &mut Wakers) {
         while let Some(head) = self.queue.front(locked) {
@@ -270,7 +245,7 @@ impl Raw {
             node.set_granted(locked);
         }
         let crowded = anybody_queued || !self.watchers.is_empty(locked);
-        self.word.store(word.crowded(crowded).0, Ordering::Release);
+        locked.word = word.crowded(crowded);
     }
 
     /// Visits the waiters only if one may weigh too much (rule Q6), and rejects those that do.
@@ -296,11 +271,5 @@ impl Raw {
         let bits = u8::try_from(u32::BITS - weight.leading_zeros()).unwrap_or(u8::MAX);
         let before = if alone { 0 } else { self.heaviest_bits.get(locked) };
         self.heaviest_bits.set(locked, before.max(bits));
-    }
-
-    /// Replaces the word under the gate; false if somebody without it was faster.
-    #[inline]
-    fn replace(&self, from: Word, to: Word) -> bool {
-        self.swap(from, to, Ordering::AcqRel).is_ok()
     }
 }

@@ -1,20 +1,12 @@
 //! What the raw lock is built on: the real thing, or loom's under `cfg(leasehold_loom)`.
 
+use super::gate::Locked;
+
 #[cfg(not(leasehold_loom))]
 pub(crate) use std::sync::atomic::{AtomicU8, AtomicU64};
 
 #[cfg(leasehold_loom)]
 pub(crate) use loom::sync::atomic::{AtomicU8, AtomicU64};
-
-#[cfg(not(leasehold_loom))]
-type Inner = parking_lot::Mutex<()>;
-#[cfg(leasehold_loom)]
-type Inner = loom::sync::Mutex<()>;
-
-#[cfg(not(leasehold_loom))]
-type InnerGuard<'a> = parking_lot::MutexGuard<'a, ()>;
-#[cfg(leasehold_loom)]
-type InnerGuard<'a> = loom::sync::MutexGuard<'a, ()>;
 
 #[cfg(not(leasehold_loom))]
 use std::cell::UnsafeCell;
@@ -33,35 +25,9 @@ macro_rules! const_fn {
 }
 pub(crate) use const_fn;
 
-/// The small mutex of the slow path. Nothing foreign runs while it is held: no waker is called,
-/// cloned or dropped under it.
-pub(crate) struct Gate(Inner);
-
-/// Proof that the gate of a lock is held.
-pub(crate) struct Locked<'a> {
-    _gate: InnerGuard<'a>,
-}
-
 /// A value that is only touched under the gate of the lock it belongs to: a field of the lock
 /// itself, or of a waiter that is, or is about to be, queued on that lock.
 pub(crate) struct Guarded<T>(UnsafeCell<T>);
-
-impl Gate {
-    const_fn! {
-        pub(crate) const fn new() -> Self {
-            Self(Inner::new(()))
-        }
-    }
-
-    #[inline]
-    pub(crate) fn lock(&self) -> Locked<'_> {
-        #[cfg(not(leasehold_loom))]
-        let gate = self.0.lock();
-        #[cfg(leasehold_loom)]
-        let gate = self.0.lock().expect("nothing panics under the gate");
-        Locked { _gate: gate }
-    }
-}
 
 impl<T> Guarded<T> {
     const_fn! {

@@ -6,12 +6,15 @@
 //! ```
 //!
 //! While *crowded* is clear, the word is the whole state of the lock and anybody changes it by
-//! compare-and-swap. While it is set, somebody is queued or watching, and only who holds the gate
-//! changes the word. So an arriving request never barges, and a release finds the waiters
+//! compare-and-swap. While it is set, somebody is queued or watching, or is being queued, and only who
+//! holds the gate changes the word. So an arriving request never barges, and a release finds the waiters
 //! (rules Q2 and Q3).
 
 /// The largest capacity, and so the largest weight: 2^31 − 1.
 pub(crate) const CAPACITY_MAX: u32 = 0x7fff_ffff;
+
+/// How many readers a read-write lock admits unless told otherwise.
+pub(crate) const READERS_USUAL: u32 = 1 << 29;
 
 const FREE: u64 = CAPACITY_MAX as u64;
 const CROWDED: u64 = 1 << 31;
@@ -52,6 +55,10 @@ impl Want {
 }
 
 impl Word {
+    /// What stands in the place of the word while somebody holds the gate ([`super::gate`]): crowded,
+    /// and of no capacity, as no lock is.
+    pub(crate) const GATED: Self = Self(CROWDED);
+
     pub(crate) const fn idle(capacity: u32) -> Self {
         Self((capacity as u64) << CAPACITY_SHIFT | capacity as u64)
     }

@@ -6,6 +6,8 @@ use super::{
     OwnedRwLockReadGuard, OwnedRwLockUpgradableGuard, OwnedRwLockWriteGuard, RwLock,
     RwLockReadGuard, RwLockUpgradableGuard, RwLockWriteGuard,
 };
+#[cfg(not(leasehold_loom))]
+use crate::error::Error;
 use crate::{
     acquire::Acquire,
     hold::{Shared, Upgradable, Whole},
@@ -131,6 +133,50 @@ impl<T: ?Sized> RwLock<T> {
         self.read_owned().try_now()
     }
 
+    /// Reads, runs `work` with the data in a frame of its own, and releases. For options:
+    /// `read().timeout(…).run(…)`.
+    ///
+    /// The request is *checked*, and so are those that `work` makes by `run_exclusive` and
+    /// `run_shared`: one that could only wait for itself, or that closes a cycle of such requests,
+    /// is told so at once instead (rules R2 and R4). A read within a read
+    /// shares the outer one's grant, which is released with the last of them; so a queued writer
+    /// cannot make it wait for itself.
+    ///
+    /// Where the future has to be `Send`, the data should hold no borrow itself; see
+    /// [`Mutex::run_exclusive`](crate::Mutex::run_exclusive).
+    ///
+    /// # Fairness
+    ///
+    /// As [`read`](Self::read).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the work first, then gives the grant back (rule W7).
+    ///
+    /// # Errors
+    ///
+    /// `Reentrant`: an enclosing frame holds the lock for writing. `Deadlock`: everybody in a
+    /// cycle would wait for another for ever, unless one gives up.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// let lock = leasehold_sync::RwLock::new(5);
+    /// let sum = lock.run_shared(async |n| Ok(*n + lock.run_shared(async |n| *n).await?)).await?;
+    /// assert_eq!(sum, Ok::<_, leasehold_sync::Error>(10));
+    /// # Ok::<(), leasehold_sync::Error>(()) }).unwrap();
+    /// ```
+    #[cfg(not(leasehold_loom))]
+    #[track_caller]
+    #[inline]
+    pub fn run_shared<R>(
+        &self,
+        work: impl AsyncFnOnce(&T) -> R,
+    ) -> impl Future<Output = Result<R, Error>> {
+        self.read().run(work)
+    }
+
     /// Waits for the write: nobody else is in.
     ///
     /// # Fairness
@@ -247,6 +293,48 @@ impl<T: ?Sized> RwLock<T> {
     #[inline]
     pub fn try_write_owned(self: Arc<Self>) -> Option<OwnedRwLockWriteGuard<T>> {
         self.write_owned().try_now()
+    }
+
+    /// Writes, runs `work` with the data in a frame of its own, and releases. For options:
+    /// `write().timeout(…).run(…)`.
+    ///
+    /// The request is *checked*, and so are those that `work` makes by `run_exclusive` and
+    /// `run_shared`: one that could only wait for itself, or that closes a cycle of such requests,
+    /// is told so at once instead (rules R2 and R4).
+    ///
+    /// Where the future has to be `Send`, the data should hold no borrow itself; see
+    /// [`Mutex::run_exclusive`](crate::Mutex::run_exclusive).
+    ///
+    /// # Fairness
+    ///
+    /// As [`write`](Self::write).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the work first, then gives the grant back (rule W7).
+    ///
+    /// # Errors
+    ///
+    /// `Reentrant`: an enclosing frame holds the lock, be it for reading. `Deadlock`: everybody in a
+    /// cycle would wait for another for ever, unless one gives up.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// let lock = leasehold_sync::RwLock::new(5);
+    /// lock.run_exclusive(async |n| *n += 1).await?;
+    /// assert_eq!(lock.into_inner(), 6);
+    /// # Ok::<(), leasehold_sync::Error>(()) }).unwrap();
+    /// ```
+    #[cfg(not(leasehold_loom))]
+    #[track_caller]
+    #[inline]
+    pub fn run_exclusive<R>(
+        &self,
+        work: impl AsyncFnOnce(&mut T) -> R,
+    ) -> impl Future<Output = Result<R, Error>> {
+        self.write().run(work)
     }
 
     /// Waits for a read that may become the write. There is at most one such reader at a time; plain

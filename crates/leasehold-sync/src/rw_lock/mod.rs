@@ -5,12 +5,14 @@ mod read;
 mod upgradable;
 mod write;
 
+#[cfg(not(leasehold_loom))]
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::{cell::UnsafeCell, fmt, ptr::NonNull};
 
 use crate::{
     error::CapacityError,
     hold::Source,
-    raw::{CAPACITY_MAX, Raw, WatchFor, sys::const_fn},
+    raw::{CAPACITY_MAX, READERS_USUAL, Raw, WatchFor, sys::const_fn},
     watch::Watch,
 };
 
@@ -27,7 +29,7 @@ pub use self::{
 ///
 /// Readers and writers wait in one queue: a read never overtakes a queued write, so neither side
 /// starves. Therefore a task that reads and asks for a second read may wait for a writer that
-/// waits for it; nothing here is reentrant.
+/// waits for it; `run_shared` and `run_exclusive` know better.
 ///
 /// # Examples
 ///
@@ -47,17 +49,18 @@ pub use self::{
 /// ```
 pub struct RwLock<T: ?Sized> {
     raw: Raw,
+    /// What the frames know it by; 0 until they have to. Not its address: they share the reads of
+    /// it, and a read that was forgotten must not be shared by a later lock in the same place.
+    #[cfg(not(leasehold_loom))]
+    domain: AtomicU64,
     data: UnsafeCell<T>,
 }
-
-/// How many readers a lock admits unless told otherwise.
-const MAX_READERS: u32 = 1 << 29;
 
 impl<T> RwLock<T> {
     const_fn! {
         /// A free lock for up to 2^29 readers.
         pub const fn new(value: T) -> Self {
-            Self { raw: Raw::new(MAX_READERS), data: UnsafeCell::new(value) }
+            Self::with_raw(Raw::new(READERS_USUAL), value)
         }
     }
 
@@ -69,10 +72,19 @@ impl<T> RwLock<T> {
     pub fn with_max_readers(value: T, max_readers: u32) -> Result<Self, CapacityError> {
         match max_readers {
             0 => Err(CapacityError::NoReaders),
-            1..=CAPACITY_MAX => {
-                Ok(Self { raw: Raw::new(max_readers), data: UnsafeCell::new(value) })
-            }
+            1..=CAPACITY_MAX => Ok(Self::with_raw(Raw::new(max_readers), value)),
             _ => Err(CapacityError::AboveMax { capacity: max_readers }),
+        }
+    }
+
+    const_fn! {
+        const fn with_raw(raw: Raw, value: T) -> Self {
+            Self {
+                raw,
+                #[cfg(not(leasehold_loom))]
+                domain: AtomicU64::new(0),
+                data: UnsafeCell::new(value),
+            }
         }
     }
 
@@ -126,6 +138,24 @@ impl<T: ?Sized> RwLock<T> {
     /// The data; nobody else can be here, as the lock is borrowed mutably.
     pub fn get_mut(&mut self) -> &mut T {
         self.data.get_mut()
+    }
+
+    /// What the frames know it by. It stays with the lock where that is moved.
+    #[cfg(not(leasehold_loom))]
+    #[inline]
+    pub(crate) fn domain(&self) -> u64 {
+        match self.domain.load(Ordering::Relaxed) {
+            0 => self.set_domain(),
+            domain => domain,
+        }
+    }
+
+    #[cfg(not(leasehold_loom))]
+    #[cold]
+    fn set_domain(&self) -> u64 {
+        let new = crate::frames::next_domain();
+        let set = self.domain.compare_exchange(0, new, Ordering::Relaxed, Ordering::Relaxed);
+        set.err().unwrap_or(new)
     }
 
     #[inline]

@@ -1,8 +1,15 @@
-//! One timer per wait (rule W8): Tokio's where a Tokio runtime with time is running, so that its
-//! paused time works; else a thread of this crate's own, which any executor can be woken from.
+//! One timer per wait (rule W8): Tokio's where its time may be paused, that is in a current-thread
+//! runtime with time; else a thread of this crate's own, which any executor can be woken from.
+//!
+//! The time of Tokio's multi-thread runtimes cannot be paused, so both clocks are the same there,
+//! and the thread costs a wait that is soon over a fraction of what Tokio's timers cost it.
 
+#[cfg(not(leasehold_loom))]
+mod clock;
 #[cfg(leasehold_loom)]
 mod model;
+#[cfg(not(leasehold_loom))]
+mod shard;
 #[cfg(not(leasehold_loom))]
 mod thread;
 #[cfg(all(feature = "tokio", not(leasehold_loom)))]
@@ -17,8 +24,8 @@ use std::{
 #[cfg(not(leasehold_loom))]
 pub(crate) enum Timer {
     #[cfg(feature = "tokio")]
-    Tokio(std::pin::Pin<Box<tokio::time::Sleep>>),
-    Thread(Box<thread::ThreadTimer>),
+    Tokio(std::pin::Pin<Box<tokio_time::TokioTimer>>),
+    Thread(thread::ThreadTimer),
 }
 
 #[cfg(leasehold_loom)]
@@ -27,19 +34,27 @@ pub(crate) struct Timer(model::ModelTimer);
 #[cfg(not(leasehold_loom))]
 impl Timer {
     /// Starts now. `None`: no clock goes that far.
+    #[inline]
     pub(crate) fn start(timeout: Duration) -> Option<Self> {
         #[cfg(feature = "tokio")]
-        if tokio_time::is_running() {
-            let deadline = tokio::time::Instant::now().checked_add(timeout)?;
-            return Some(Self::Tokio(Box::pin(tokio::time::sleep_until(deadline))));
+        if let Some(runtime) = tokio_time::may_pause() {
+            let timer = tokio_time::TokioTimer::start(runtime, timeout)?;
+            return Some(Self::Tokio(Box::pin(timer)));
         }
-        thread::ThreadTimer::start(timeout).map(|timer| Self::Thread(Box::new(timer)))
+        thread::ThreadTimer::start(timeout).map(Self::Thread)
     }
 
+    #[inline]
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match self {
             #[cfg(feature = "tokio")]
-            Self::Tokio(sleep) => std::future::Future::poll(sleep.as_mut(), cx),
+            Self::Tokio(timer) => match timer.as_mut().poll(cx) {
+                Ok(polled) => polled,
+                Err(left) => {
+                    *self = Self::Thread(thread::ThreadTimer::start_within(left));
+                    self.poll(cx)
+                }
+            },
             Self::Thread(timer) => timer.poll(cx),
         }
     }

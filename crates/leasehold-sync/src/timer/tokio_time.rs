@@ -1,4 +1,4 @@
-//! Whether Tokio's timers can be used here.
+//! Whether Tokio's timers have to be used here, and can be.
 //!
 //! Tokio has no question for that: where a runtime was built without time, making a timer panics.
 //! So it is tried, once per runtime, and the answer is kept. The panic is caught, and kept from
@@ -7,12 +7,57 @@
 use std::{
     cell::Cell,
     collections::HashMap,
+    future::Future,
     panic::{self, AssertUnwindSafe},
+    pin::Pin,
     sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
     time::Duration,
 };
 
-use tokio::runtime::{Handle, Id};
+use pin_project_lite::pin_project;
+use tokio::{
+    runtime::{Handle, Id, RuntimeFlavor},
+    time::{Instant, Sleep},
+};
+
+use crate::block;
+
+pin_project! {
+    /// A timer of the runtime in which it was started, for as long as it is polled there.
+    pub(crate) struct TokioTimer {
+        #[pin]
+        sleep: Sleep,
+        runtime: Id,
+    }
+}
+
+impl TokioTimer {
+    /// Starts now, where [`may_pause`] says. `None`: no clock goes that far.
+    pub(super) fn start(runtime: Id, timeout: Duration) -> Option<Self> {
+        let deadline = Instant::now().checked_add(timeout)?;
+        Some(Self { sleep: tokio::time::sleep_until(deadline), runtime })
+    }
+
+    /// `Err`: this timer is of no use any more, and that much time is left. Its runtime is shut
+    /// down, or the wait was taken elsewhere, and the runtime may turn its timers no more.
+    pub(super) fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Result<Poll<()>, Duration> {
+        let this = self.project();
+        let deadline = this.sleep.deadline();
+        if deadline <= Instant::now() {
+            return Ok(Poll::Ready(()));
+        }
+        let here = Handle::try_current().is_ok_and(|handle| handle.id() == *this.runtime);
+        // It fires before its time, or panics, where its runtime is shut down.
+        if here && !this.sleep.is_elapsed() {
+            match panic::catch_unwind(AssertUnwindSafe(|| this.sleep.poll(cx))) {
+                Ok(polled) => return Ok(polled),
+                Err(panicked) => std::mem::forget(panicked),
+            }
+        }
+        Err(deadline.saturating_duration_since(Instant::now()))
+    }
+}
 
 /// Answers that are kept; a program that makes more runtimes is asked again now and then.
 const ANSWERS_MAX: usize = 1024;
@@ -27,15 +72,22 @@ static ANSWERS: Mutex<Option<HashMap<Id, bool>>> = Mutex::new(None);
 
 type Hook = Box<dyn Fn(&panic::PanicHookInfo<'_>) + Send + Sync>;
 
-/// Whether a Tokio runtime with time is running here.
-pub(super) fn is_running() -> bool {
+/// The Tokio runtime that is running here, if its time may be paused now or later.
+pub(super) fn may_pause() -> Option<Id> {
     // A program that aborts on panic cannot try; the timer thread serves it as well, as only
     // tests pause the time.
-    if cfg!(panic = "abort") {
-        return false;
+    // A thread that blocks turns no timers, and while it does, the time of a runtime whose
+    // blocking thread it is stands still if it is paused.
+    if cfg!(panic = "abort") || block::blocks() {
+        return None;
     }
-    let Ok(runtime) = Handle::try_current().map(|handle| handle.id()) else { return false };
-    match LAST.try_with(Cell::get) {
+    let handle = Handle::try_current().ok()?;
+    if handle.runtime_flavor() == RuntimeFlavor::MultiThread {
+        return None;
+    }
+    let runtime = handle.id();
+    drop(handle);
+    let has_time = match LAST.try_with(Cell::get) {
         Ok(Some((last, answer))) if last == runtime => answer,
         Ok(_) => {
             let answer = ask(runtime);
@@ -44,7 +96,8 @@ pub(super) fn is_running() -> bool {
         }
         // The thread is ending.
         Err(_) => false,
-    }
+    };
+    has_time.then_some(runtime)
 }
 
 fn ask(runtime: Id) -> bool {

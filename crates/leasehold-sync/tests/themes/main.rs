@@ -6,6 +6,7 @@ mod bad_input;
 mod blocking_threads;
 mod cancellation;
 mod capacity_changes;
+mod dropped_anywhere;
 mod every_runtime;
 mod fairness;
 mod forgotten;
@@ -55,7 +56,7 @@ impl Wake for Count {
 }
 
 /// Polls once, by hand, with a waker that does nothing.
-pub(crate) fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+pub(crate) fn poll<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 

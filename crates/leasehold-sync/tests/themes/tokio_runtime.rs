@@ -80,3 +80,76 @@ fn a_task_whose_budget_is_spent_does_not_hold_the_lock_while_it_yields() {
     });
     assert!(seen.load(Ordering::SeqCst) > 10, "a loop over a free lock starves other tasks");
 }
+
+fn current_thread() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+#[test]
+fn a_blocked_thread_of_a_runtime_that_is_gone_times_out_all_the_same() {
+    let runtime = current_thread();
+    let mutex = Arc::new(Mutex::new(()));
+    let held = mutex.clone().blocking_lock_owned();
+    let waits = mutex.clone();
+    let thread = runtime.spawn_blocking(move || {
+        waits.lock().timeout(Duration::from_millis(200)).blocking().map(drop)
+    });
+    crate::until("the thread queues", || mutex.queued() == 1);
+    runtime.shutdown_background();
+    // Without a panic, that is, and without anybody who turns the timers of that runtime.
+    assert!(pollster::block_on(thread).unwrap().unwrap_err().is_timeout());
+    drop(held);
+}
+
+#[test]
+fn a_wait_that_is_taken_out_of_its_runtime_times_out_there() {
+    for shut_down in [false, true] {
+        let runtime = current_thread();
+        let mutex = Mutex::new(());
+        let held = mutex.try_lock();
+        let timeout = Duration::from_millis(50);
+        let (begun, mut wait) = (Instant::now(), Box::pin(mutex.lock().timeout(timeout)));
+        runtime.block_on(async { assert!(crate::poll(wait.as_mut()).is_pending()) });
+        // Alive, but turned by nobody; or gone, with its context still here.
+        let kept = if shut_down { None } else { Some(runtime) };
+        assert!(pollster::block_on(wait).unwrap_err().is_timeout());
+        assert!(begun.elapsed() >= timeout);
+        drop((held, kept));
+    }
+}
+
+#[test]
+fn a_wait_in_the_context_of_a_runtime_that_is_gone_times_out() {
+    let runtime = current_thread();
+    let handle = runtime.handle().clone();
+    let mutex = Mutex::new(());
+    let held = mutex.try_lock();
+    let short = Duration::from_millis(2);
+    // It is known to have timers.
+    assert!(runtime.block_on(mutex.lock().timeout(short)).unwrap_err().is_timeout());
+    drop(runtime);
+    let _entered = handle.enter();
+    assert!(pollster::block_on(mutex.lock().timeout(short)).unwrap_err().is_timeout());
+    drop(held);
+}
+
+#[test]
+fn a_local_set_that_is_blocked_on_follows_paused_time() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    let (real, local) = (Instant::now(), tokio::task::LocalSet::new());
+    local.block_on(&runtime, async {
+        let mutex = std::rc::Rc::new(Mutex::new(()));
+        let held = mutex.lock().await;
+        let other = mutex.clone();
+        let task = tokio::task::spawn_local(async move {
+            other.lock().timeout(HOUR).await.map(drop).unwrap_err().is_timeout()
+        });
+        assert!(task.await.unwrap());
+        drop(held);
+    });
+    assert!(real.elapsed() < HOUR / 60);
+}

@@ -31,6 +31,45 @@ fn a_waker_that_locks_again_does_not_deadlock() {
     drop(ready(waiter));
 }
 
+/// Every function of it makes a checked request that is queued, and takes it back.
+fn asking() -> Waker {
+    static HELD: Mutex<()> = Mutex::new(());
+    fn ask(_: *const ()) {
+        let held = HELD.try_lock();
+        let mut waiter = Box::pin(HELD.run_exclusive(async |()| ()));
+        assert!(poll(waiter.as_mut()).is_pending());
+        drop((waiter, held));
+    }
+    static TABLE: RawWakerVTable = RawWakerVTable::new(
+        |data| {
+            ask(data);
+            RawWaker::new(data, &TABLE)
+        },
+        ask,
+        ask,
+        ask,
+    );
+    // SAFETY: there is no data, and every function of the table may be called on any thread.
+    unsafe { Waker::new(std::ptr::null(), &TABLE) }
+}
+
+#[test]
+fn a_waker_whose_clone_and_drop_make_checked_requests_does_not_deadlock() {
+    // Read and watched: a further read is granted, though not on the fast path.
+    let lock = RwLock::new(());
+    let read = lock.try_read();
+    let mut watch = pin!(lock.wait_for_unlock());
+    assert!(poll(watch.as_mut()).is_pending());
+    let waker = asking();
+    let mut cx = Context::from_waker(&waker);
+    assert!(pin!(lock.run_shared(async |()| ())).poll(&mut cx).is_ready());
+    let mut writer = pin!(lock.run_exclusive(async |()| ()));
+    assert!(writer.as_mut().poll(&mut cx).is_pending());
+    drop(read);
+    assert!(writer.poll(&mut cx).is_ready());
+    assert!(watch.poll(&mut cx).is_ready());
+}
+
 /// A waker whose clone and drop use the lock.
 fn nosy(mutex: &'static Mutex<()>) -> Waker {
     fn look(data: *const ()) {
