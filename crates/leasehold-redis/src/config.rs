@@ -1,0 +1,450 @@
+//! Which server is meant, and how it is spoken to: the URL and what can be said beside it.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use leasehold_core::{Fault, FaultKind, InvalidArgument, defaults};
+
+use crate::{topology::Endpoint, url};
+
+/// The port of a URL that names none.
+const PORT: u16 = 6379;
+/// The longest key prefix and the longest client name in bytes.
+const LABEL_BYTES_MAX: usize = 64;
+/// The longest timeout.
+const TIMEOUT_MAX: Duration = Duration::from_secs(3600);
+/// The largest password file in bytes.
+const PASSWORD_BYTES_MAX: u64 = 64 * 1024;
+
+/// No server is given up sooner than this, unless a command may take no longer.
+const REPLY_LIMIT_MIN: Duration = Duration::from_millis(100);
+
+/// Which server is meant, and how it is spoken to.
+///
+/// # The URL
+/// - `redis://[USER[:PASSWORD]@]HOST[:PORT][/DATABASE]`; the port is 6379 and the database 0 unless
+///   named. `[::1]` is an IPv6 address.
+/// - `rediss://…`, the same over TLS (feature `tls`).
+/// - `unix://[USER[:PASSWORD]@]/PATH` or `redis+unix://…`, a Unix socket.
+///
+/// In every part `%XX` stands for a byte, and `%`, `#`, `@`, `/` and `?` are written so where they
+/// are part of a user name or a password. After a `?`, joined by `&`:
+///
+/// | parameter | as | default |
+/// | --- | --- | --- |
+/// | `username`, `password` | [`username`](Self::username), [`password`](Self::password) | none |
+/// | `password_file` | [`password_file`](Self::password_file) | none |
+/// | `password_env` | the environment variable that holds the password | none |
+/// | `db` | [`database`](Self::database) | 0 |
+/// | `prefix` | [`prefix`](Self::prefix) | `leasehold` |
+/// | `client_name` | [`client_name`](Self::client_name) | `leasehold` |
+/// | `connect_timeout_ms` | [`connect_timeout`](Self::connect_timeout) | 2000 |
+/// | `command_timeout_ms` | [`command_timeout`](Self::command_timeout) | 2000 |
+/// | `allow_eviction` | [`allow_eviction`](Self::allow_eviction), `true` or `false` | `false` |
+/// | `ca_file` | [`ca_file`](Self::ca_file) | the system's |
+///
+/// A password appears in no message, no log and no `Debug`.
+///
+/// ```
+/// use leasehold_redis::RedisConfig;
+///
+/// let config = RedisConfig::new("redis://app@redis.example/3?prefix=shop")?
+///     .password("any #@/:% characters");
+/// assert_eq!(config.to_string(), "redis://redis.example:6379/3");
+/// # Ok::<(), leasehold_core::InvalidArgument>(())
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+#[must_use = "a configuration does nothing until it is connected with"]
+pub struct RedisConfig {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) tls: bool,
+    pub(crate) ca_file: Option<PathBuf>,
+    pub(crate) database: u32,
+    pub(crate) username: Option<String>,
+    password: Password,
+    pub(crate) prefix: String,
+    pub(crate) client_name: String,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) command_timeout: Duration,
+    pub(crate) allow_eviction: bool,
+}
+
+/// Where the password comes from.
+#[derive(Clone, PartialEq, Eq)]
+enum Password {
+    None,
+    Given(String),
+    File(PathBuf),
+    Variable(String),
+}
+
+impl RedisConfig {
+    /// Reads a URL; nothing is opened or looked at.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`] for anything else than the type's documentation names. The message
+    /// repeats nothing of the URL, which may hold a password.
+    pub fn new(url: &str) -> Result<Self, InvalidArgument> {
+        let parts = url::parse(url)?;
+        let endpoint = match parts.place {
+            url::Place::Host { name, port } => Endpoint::Host { name, port: port.unwrap_or(PORT) },
+            url::Place::Socket(path) => Endpoint::Socket(path),
+        };
+        if parts.tls && !cfg!(feature = "tls") {
+            return Err(InvalidArgument::new("rediss:// needs the feature `tls`"));
+        }
+        let mut config = Self {
+            endpoint,
+            tls: parts.tls,
+            ca_file: None,
+            database: parts.database.unwrap_or(0),
+            username: parts.username,
+            password: parts.password.map_or(Password::None, Password::Given),
+            prefix: "leasehold".to_owned(),
+            client_name: "leasehold".to_owned(),
+            connect_timeout: defaults::COMMAND_TIMEOUT,
+            command_timeout: defaults::COMMAND_TIMEOUT,
+            allow_eviction: false,
+        };
+        for (name, value) in parts.parameters {
+            config = config.with_parameter(&name, value)?;
+        }
+        Ok(config)
+    }
+
+    fn with_parameter(self, name: &str, value: String) -> Result<Self, InvalidArgument> {
+        Ok(match name {
+            "username" => self.username(value),
+            "password" => self.password(value),
+            "password_file" => self.password_file(value),
+            "password_env" => Self { password: Password::Variable(value), ..self },
+            "db" => match value.parse() {
+                Ok(database) => self.database(database),
+                Err(_) => return Err(InvalidArgument::new("db must be a number")),
+            },
+            "prefix" => self.prefix(value)?,
+            "client_name" => self.client_name(value)?,
+            "connect_timeout_ms" => self.connect_timeout(milliseconds(&value)?)?,
+            "command_timeout_ms" => self.command_timeout(milliseconds(&value)?)?,
+            "allow_eviction" => match value.as_str() {
+                "true" => self.allow_eviction(true),
+                "false" => self.allow_eviction(false),
+                _ => return Err(InvalidArgument::new("allow_eviction must be true or false")),
+            },
+            "ca_file" => self.ca_file(value),
+            // The name is not repeated: it may be what stands behind a `?` in a password.
+            _ => {
+                return Err(InvalidArgument::new(
+                    "a Redis URL takes the parameters username, password, password_file, \
+                     password_env, db, prefix, client_name, connect_timeout_ms, \
+                     command_timeout_ms, allow_eviction and ca_file, and no other; \
+                     write %3F for a ? in a password",
+                ));
+            }
+        })
+    }
+
+    /// Who logs in. Default: the server's `default` user.
+    pub fn username(self, username: impl Into<String>) -> Self {
+        Self { username: Some(username.into()), ..self }
+    }
+
+    /// The password, any characters.
+    pub fn password(self, password: impl Into<String>) -> Self {
+        Self { password: Password::Given(password.into()), ..self }
+    }
+
+    /// A file whose content is the password, without its last line break. It is read at each
+    /// connection, so it may change.
+    pub fn password_file(self, path: impl Into<PathBuf>) -> Self {
+        Self { password: Password::File(path.into()), ..self }
+    }
+
+    /// The number of the database. Default: 0.
+    pub fn database(self, database: u32) -> Self {
+        Self { database, ..self }
+    }
+
+    /// What every key and every channel of this store begins with. Clients with different prefixes
+    /// share a server and nothing else. Default: `leasehold`.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`] unless it is 1 to 64 ASCII letters, digits, `-`, `_`, `.` or `:`.
+    pub fn prefix(self, prefix: impl Into<String>) -> Result<Self, InvalidArgument> {
+        let prefix = prefix.into();
+        // Nothing that has a meaning in a hash tag, in a pattern or in a list of access rules.
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
+        if !(1..=LABEL_BYTES_MAX).contains(&prefix.len()) || !prefix.bytes().all(allowed) {
+            return Err(InvalidArgument::new(
+                "a key prefix is 1 to 64 ASCII letters, digits, `-`, `_`, `.` or `:`",
+            ));
+        }
+        Ok(Self { prefix, ..self })
+    }
+
+    /// What the server's list of clients shows. Default: `leasehold`.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`] unless it is 1 to 64 printable ASCII characters without spaces.
+    pub fn client_name(self, name: impl Into<String>) -> Result<Self, InvalidArgument> {
+        let name = name.into();
+        if !(1..=LABEL_BYTES_MAX).contains(&name.len())
+            || !name.bytes().all(|byte| byte.is_ascii_graphic())
+        {
+            return Err(InvalidArgument::new(
+                "a client name is 1 to 64 printable ASCII characters without spaces",
+            ));
+        }
+        Ok(Self { client_name: name, ..self })
+    }
+
+    /// How long a connection may take to be there. Default: 2 s.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`] unless it is between 1 ms and 1 h.
+    pub fn connect_timeout(self, timeout: Duration) -> Result<Self, InvalidArgument> {
+        Ok(Self { connect_timeout: checked(timeout)?, ..self })
+    }
+
+    /// How long the server may take to answer one command. A third of it (100 ms at least) without a word
+    /// from the server, and the command is sent once more over another connection. Default: 2 s.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`] unless it is between 1 ms and 1 h.
+    pub fn command_timeout(self, timeout: Duration) -> Result<Self, InvalidArgument> {
+        Ok(Self { command_timeout: checked(timeout)?, ..self })
+    }
+
+    /// Whether a server may be used that can drop locks to make room: one whose `maxmemory-policy`
+    /// is not `noeviction`. Default: no.
+    pub fn allow_eviction(self, allow: bool) -> Self {
+        Self { allow_eviction: allow, ..self }
+    }
+
+    /// A file of PEM certificates that vouch for the server, instead of those that the system
+    /// trusts. It is read at each connection.
+    pub fn ca_file(self, path: impl Into<PathBuf>) -> Self {
+        Self { ca_file: Some(path.into()), ..self }
+    }
+
+    /// How long the server may be silent before a command is sent again: so that more sends come
+    /// within the command's own time. A machine that is busy is no reason.
+    pub(crate) fn reply_limit(&self) -> Duration {
+        (self.command_timeout / 3).max(REPLY_LIMIT_MIN).min(self.command_timeout)
+    }
+
+    /// The password as it is now.
+    pub(crate) fn current_password(&self) -> Result<Option<String>, Fault> {
+        match &self.password {
+            Password::None => Ok(None),
+            Password::Given(password) => Ok(Some(password.clone())),
+            Password::File(path) => read_password(path).map(Some),
+            Password::Variable(name) => match std::env::var(name) {
+                Ok(password) => Ok(Some(password)),
+                Err(_) => Err(Fault::new(
+                    FaultKind::Denied,
+                    "the environment variable that password_env names is not set",
+                )),
+            },
+        }
+    }
+}
+
+impl fmt::Display for RedisConfig {
+    /// The URL without user, password and parameters.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.endpoint {
+            Endpoint::Host { .. } => {
+                let scheme = if self.tls { "rediss" } else { "redis" };
+                write!(f, "{scheme}://{}/{}", self.endpoint, self.database)
+            }
+            Endpoint::Socket(_) => write!(f, "unix://{}?db={}", self.endpoint, self.database),
+        }
+    }
+}
+
+impl fmt::Debug for RedisConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisConfig")
+            .field("url", &format_args!("{self}"))
+            .field("username", &self.username)
+            .field("password", &self.password)
+            .field("prefix", &self.prefix)
+            .field("client_name", &self.client_name)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("command_timeout", &self.command_timeout)
+            .field("allow_eviction", &self.allow_eviction)
+            .field("ca_file", &self.ca_file)
+            .finish()
+    }
+}
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("None"),
+            Self::Given(_) => f.write_str("Given"),
+            Self::File(path) => f.debug_tuple("File").field(path).finish(),
+            // Whoever takes the name for the password has written it here.
+            Self::Variable(_) => f.write_str("Variable"),
+        }
+    }
+}
+
+fn milliseconds(text: &str) -> Result<Duration, InvalidArgument> {
+    let count = text.parse().map_err(|_| InvalidArgument::new("a timeout is a whole number"))?;
+    Ok(Duration::from_millis(count))
+}
+
+fn checked(timeout: Duration) -> Result<Duration, InvalidArgument> {
+    if (Duration::from_millis(1)..=TIMEOUT_MAX).contains(&timeout) {
+        return Ok(timeout);
+    }
+    Err(InvalidArgument::new(format!("a timeout of {timeout:?} is not in 1 ms ..= 1 h")))
+}
+
+fn read_password(path: &Path) -> Result<String, Fault> {
+    let fault = |error: std::io::Error| {
+        let message = format!("the password file {} cannot be read: {error}", path.display());
+        Fault::new(FaultKind::Denied, message).with_source(error)
+    };
+    let length = std::fs::metadata(path).map_err(fault)?.len();
+    if length > PASSWORD_BYTES_MAX {
+        return Err(fault(std::io::Error::other("it is too large")));
+    }
+    let mut password = std::fs::read_to_string(path).map_err(fault)?;
+    if password.ends_with('\n') {
+        password.pop();
+        if password.ends_with('\r') {
+            password.pop();
+        }
+    }
+    Ok(password)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NASTY: &str = "a=b#c@d/e:f%g?h&i j\u{e9}";
+    const NASTY_ENCODED: &str = "a%3Db%23c%40d%2Fe%3Af%25g%3Fh%26i%20j%C3%A9";
+
+    #[test]
+    fn urls_name_servers() {
+        for (url, shown) in [
+            ("redis://h", "redis://h:6379/0"),
+            ("redis://h:1/2", "redis://h:1/2"),
+            ("redis://h/", "redis://h:6379/0"),
+            ("redis://[::1]:7/3", "redis://[::1]:7/3"),
+            ("redis://u:p@h?db=4", "redis://h:6379/4"),
+            ("unix:///run/redis.sock", "unix:///run/redis.sock?db=0"),
+            ("redis+unix:///run/a%20b.sock?db=2", "unix:///run/a b.sock?db=2"),
+            ("unix://u:p@/run/r.sock", "unix:///run/r.sock?db=0"),
+        ] {
+            assert_eq!(RedisConfig::new(url).unwrap().to_string(), shown, "{url}");
+        }
+    }
+
+    #[test]
+    fn users_and_passwords_are_decoded_wherever_they_stand() {
+        for url in [
+            format!("redis://{NASTY_ENCODED}:{NASTY_ENCODED}@h"),
+            format!("unix://{NASTY_ENCODED}:{NASTY_ENCODED}@/run/s"),
+            format!("redis://h?username={NASTY_ENCODED}&password={NASTY_ENCODED}"),
+        ] {
+            let config = RedisConfig::new(&url).unwrap();
+            assert_eq!(config.username.as_deref(), Some(NASTY));
+            assert_eq!(config.current_password().unwrap().as_deref(), Some(NASTY));
+            let built = RedisConfig::new("redis://h").unwrap().username(NASTY).password(NASTY);
+            assert_eq!(built.username, config.username);
+            assert_eq!(built.password, config.password);
+        }
+        // What needs no encoding is taken as it is.
+        let config = RedisConfig::new("redis://:a=b:c@h").unwrap();
+        assert_eq!(config.username, None);
+        assert_eq!(config.current_password().unwrap().as_deref(), Some("a=b:c"));
+        let config = RedisConfig::new("redis://app@h").unwrap();
+        assert_eq!(config.username.as_deref(), Some("app"));
+        assert_eq!(config.current_password().unwrap(), None);
+    }
+
+    #[test]
+    fn a_password_file_is_read_without_its_last_line_break() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("password");
+        let config = RedisConfig::new("redis://h").unwrap().password_file(&path);
+        assert_eq!(config.current_password().unwrap_err().kind(), FaultKind::Denied);
+        for (content, password) in [("p w\n", "p w"), ("p\r\n", "p"), ("p", "p"), ("p\n\n", "p\n")]
+        {
+            std::fs::write(&path, content).unwrap();
+            assert_eq!(config.current_password().unwrap().as_deref(), Some(password));
+        }
+        let url = format!("redis://h?password_file={}", path.display());
+        assert_eq!(RedisConfig::new(&url).unwrap(), config);
+    }
+
+    #[test]
+    fn parameters_are_taken() {
+        let url = "redis://h?prefix=shop&client_name=web&connect_timeout_ms=10\
+                   &command_timeout_ms=20&allow_eviction=true&ca_file=/a%2Fb";
+        let built = RedisConfig::new("redis://h")
+            .and_then(|config| config.prefix("shop"))
+            .and_then(|config| config.client_name("web"))
+            .and_then(|config| config.connect_timeout(Duration::from_millis(10)))
+            .and_then(|config| config.command_timeout(Duration::from_millis(20)))
+            .map(|config| config.allow_eviction(true).ca_file("/a/b"));
+        assert_eq!(RedisConfig::new(url), built);
+    }
+
+    #[test]
+    fn what_is_refused_is_not_repeated() {
+        for (url, hint) in [
+            ("memory:", "redis://"),
+            ("http://hunter2@h", "redis://"),
+            ("redis:hunter2", "redis://"),
+            ("redis://", "host"),
+            ("redis://u:hunter2@", "host"),
+            ("redis://h:hunter2", "port"),
+            ("redis://h:70000", "port"),
+            ("redis://h/hunter2", "database"),
+            ("redis://:hunter2#x@h", "%23"),
+            ("redis://:hunter2/x@h", "port"),
+            ("redis://:hunter2?x@h", "port"),
+            ("redis://h?hunter2?x@h", "%3F"),
+            ("redis://:hunter2@x@h", "%40"),
+            ("redis://:hunter2%zz@h", "%25"),
+            ("redis://:hunter2%2@h", "%25"),
+            ("redis://:hunter2%FF@h", "UTF-8"),
+            ("redis://h?hunter2=1", "parameters"),
+            ("redis://h?db=hunter2", "number"),
+            ("redis://h?prefix=hunter2%20", "prefix"),
+            ("redis://h?prefix=", "prefix"),
+            ("redis://h?client_name=hunter%202", "client name"),
+            ("redis://h?command_timeout_ms=0", "1 ms"),
+            ("redis://h?command_timeout_ms=hunter2", "whole number"),
+            ("redis://h?allow_eviction=hunter2", "true or false"),
+            ("unix://hunter2", "path"),
+            ("unix://host/hunter2", "no host"),
+        ] {
+            let error = RedisConfig::new(url).unwrap_err().to_string();
+            assert!(error.contains(hint), "{url}: {error}");
+            assert!(!error.contains("hunter2"), "{url}: {error}");
+        }
+    }
+
+    #[test]
+    fn no_password_is_shown() {
+        for url in [
+            "redis://u:hunter2@h/1",
+            "redis://h?password=hunter2",
+            "redis://h?password_env=hunter2",
+            "unix://:hunter2@/s",
+        ] {
+            let config = RedisConfig::new(url).unwrap();
+            assert!(!format!("{config} {config:?} {config:#?}").contains("hunter2"), "{url}");
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! The store of Leasehold for many machines: locks by name on Redis and Valkey.
+
+#![forbid(unsafe_code)]
+
+mod backend;
+mod book;
+mod checks;
+mod client;
+mod config;
+mod desk;
+mod dial;
+mod error;
+mod lane;
+mod link;
+mod net;
+mod offset;
+mod pulse;
+mod report;
+#[doc(hidden)]
+pub mod script;
+mod survey;
+mod thread;
+mod time;
+#[cfg(feature = "tls")]
+mod tls;
+mod topology;
+mod trip;
+mod url;
+
+pub use backend::RedisBackend;
+pub use config::RedisConfig;
+pub use report::{Finding, RedisReport};

@@ -1,0 +1,155 @@
+-- ACQUIRE: grants, queues or refuses (rules Q1-Q5, L6-L8, N2, N5), in the order of the contract:
+-- stale · over · known (replay, TokenInUse) · destroyed · config mismatch · too heavy · granted ·
+-- busy · queue full · queued.
+--
+-- ARGV  1 token   2 request: flags, attempt, client, wake, weight (0: whole), TTL in ms (0: none),
+--         capacity, claim in ms, generation (-1: none), not_after (-1: none), queue limit
+--       3 who asks, a string that no script looks into   4 the TTL and two seconds, in ms
+-- Reply {0, fence, µs left (-1: no TTL), TTL ms, generation, capacity}       granted
+--       {1, ahead, µs held (-1: no holder), who holds, generation, capacity, µs to the next expiry
+--        (-1: none), times it, pushes work}                                  queued
+--       {2, ahead, µs held, who holds}                                       busy
+--       {3, why, number}   1 token in use   2 another capacity   3 too heavy for the capacity
+--                          4 destroyed   5 stale   6 queue full
+--       {4}                                                                  over before (L7)
+-- Calls granted 3, busy 2, first in the queue 9, replay of a holder 2.
+local token = ARGV[1]
+local flags, attempt, _, weight, ttl, claimed_capacity, term, asked_gen, not_after, limit =
+  peel('>Bc8c8xxxxxxxxI4I4I4I4ddd', ARGV[2])
+local waits_on, is_whole, is_registered = flags % 2 == 1, flags % 8 >= 4, flags % 16 >= 8
+if not_after >= 0 and not_after <= now then return {3, 5, 0} end
+
+if many == 0 then
+  local at = HEAD_LEN + 16 * ringn
+  if ringn > 0 and string.find(sub(raw, HEAD_LEN + 1, at), attempt, 1, true) then return {4} end
+  local is_free = toklen == 0
+  if not is_free then
+    local ending, limit = peel('>dd', raw, at + toklen + 51)
+    is_free = ending > 0 and ending <= now and limit <= now
+  end
+  if is_free then
+    -- Nobody has it, and this attempt was not here before.
+    if asked_gen >= 0 and asked_gen < gen then return {3, 4, 0} end
+    gen = math.max(gen, asked_gen)
+    capacity = claimed_capacity
+    if is_whole then weight = capacity end
+    if weight > capacity then return {3, 3, capacity} end
+    fence = math.max(fence + 1, now)
+    local value = pack('>BBBBBBI4ddd', 76, LAYOUT, 0, ringn, #token, denied, capacity, fence, gen,
+      remembered) .. (ringn > 0 and sub(raw, HEAD_LEN + 1, at) or '') .. token .. '\1'
+      .. sub(ARGV[2], 1, 25) .. pack('>I4I4dddd', weight, ttl, fence, now,
+        ttl > 0 and now + ttl * 1000 or 0, math.max(not_after, 0)) .. ARGV[3]
+    if ttl == 0 then
+      call('SET', KEYS[1], value)
+      return {0, fence, -1, 0, gen, capacity}
+    end
+    local left = math.max(fence, remembered, ringn > 0 and peel('>d', raw, at - 7) or 0) - now
+    -- A number in its place would be printed, which costs as much as the rest.
+    call('SET', KEYS[1], value, 'PX',
+      left <= ttl * 1000 and ARGV[4] or math.ceil((left + RETAIN) / 1000))
+    return {0, fence, ttl * 1000, ttl, gen, capacity}
+  end
+  if not waits_on and (asked_gen < 0 or asked_gen >= gen)
+    and (is_registered or claimed_capacity == capacity)
+    and sub(raw, at + 1, at + toklen) ~= token then
+    at = at + toklen
+    local used = peel('>I4', raw, at + 27)
+    local asked = is_whole and capacity or weight
+    if asked <= capacity and asked > capacity - used then
+      return {2, 0, math.max(0, now - peel('>d', raw, at + 43)), sub(raw, at + 67)}
+    end
+  end
+end
+
+-- The record that is kept: of a grant, with its fence; of a waiter, with its place.
+local function record_of(state, number, ending)
+  return string.char(state) .. sub(ARGV[2], 1, 25) .. pack('>I4I4dddd', weight, ttl, number, now,
+    ending, math.max(not_after, 0)) .. ARGV[3]
+end
+
+local function new_grant()
+  fence = math.max(fence + 1, now)
+  return record_of(1, fence, ttl > 0 and now + ttl * 1000 or 0)
+end
+
+-- include many.lua
+local function queued_reply(ahead, at, times)
+  local _, held, who = lock.obstacle(ahead)
+  -- Nothing was freed: the head does not fit, as before.
+  lock.finish(false, true)
+  -- The lock of a waiter that was rejected may have no capacity any more.
+  return {1, ahead, held, who, gen, math.max(capacity, 1), at, times, 1 - denied}
+end
+
+-- L7: what is known of the token.
+local function replay()
+  if many == 1 then lock.fetch({'t:' .. token, 'x:' .. attempt, 'l', 'z'}) end
+  if lock.is_tombstone(attempt) then return {4} end
+  local record = lock.grant_of(token)
+  if not record and (lock.queued > 0 or lock.listed > 0) then record = lock.get('t:' .. token) or nil end
+  if not record then return end
+  local state = string.byte(record)
+  if state <= lock.STATE_CLAIMED and not lock.is_live(record) then return end
+  if sub(record, 3, 10) ~= attempt then return {3, 1, 0} end
+  -- A later copy may come later.
+  record = sub(record, 1, 58) .. pack('>d', math.max(peel('>d', record, 59), not_after))
+    .. sub(record, lock.RECORD_LEN + 1)
+  if state <= lock.STATE_CLAIMED then
+    if state == lock.STATE_CLAIMED then
+      -- Whoever asks again takes the answer for the grant: so it confirms (L10).
+      -- Its TTL may be another by now.
+      local kept, old = peel('>I4', record, 31), peel('>d', record, 51)
+      record = lock.with_end(record, lock.STATE_GRANTED, kept > 0 and math.max(old, now + kept * 1000) or 0)
+    end
+    lock.replace(token, record)
+    local reply = {0, lock.as_grant(record)}
+    lock.finish(false)
+    return reply
+  end
+  if state == lock.STATE_REJECTED then
+    -- It will look, and be told.
+    lock.fields['t:' .. token] = record
+    return queued_reply(0, 0, 1)
+  end
+  -- Whoever asks last has the place and is woken.
+  record = sub(record, 1, 10) .. sub(ARGV[2], 10, 25) .. sub(record, 27)
+  lock.fields['t:' .. token] = record
+  lock.beat(token)
+  return queued_reply(lock.ahead_of(token), lock.waiting(peel('>d', record, 35) == lock.first))
+end
+
+local function refuse(why, number)
+  lock.finish(false)
+  return {3, why, number}
+end
+
+local known = replay()
+if known then return known end
+if asked_gen >= 0 and asked_gen < gen then return refuse(4, 0) end
+if lock.is_in_use() and capacity > 0 then
+  if not is_registered and claimed_capacity ~= capacity then return refuse(2, capacity) end
+else
+  capacity = claimed_capacity
+  gen = math.max(gen, asked_gen)
+end
+if is_whole then weight = capacity end
+if weight > capacity then return refuse(3, capacity) end
+if lock.queued == 0 and weight <= capacity - lock.used then
+  local record = new_grant()
+  lock.place(token, record, peel('>d', record, 51))
+  lock.finish(false)
+  return {0, lock.as_grant(record)}
+end
+if not waits_on then
+  local reply = {2, lock.obstacle(lock.queued)}
+  lock.finish(false)
+  return reply
+end
+if lock.queued >= limit then return refuse(6, limit) end
+local ahead = lock.queued
+lock.arrivals = lock.arrivals + 1
+lock.queued = lock.queued + 1
+lock.fields['t:' .. token], lock.places['t:' .. token] = record_of(lock.STATE_WAITING, lock.arrivals, term), lock.arrivals
+lock.beat(token)
+if ahead == 0 then lock.first, lock.told_in_reply = lock.arrivals, true end
+return queued_reply(ahead, lock.waiting(ahead == 0))

@@ -1,0 +1,21 @@
+-- What every script begins with: the lock's state and the time. Kept short: the server runs it at
+-- each call, and making a function costs more than what it does. The layout is written in README.md.
+--
+-- KEYS  1 S, the state (string)   2 T, the records (hash)
+--       3 H, what runs out (sorted set by time)   4 Q, who waits (sorted set by arrival)
+-- Reply {-1, layout} another layout wrote the lock (L9)   {-2} what lies there is no lock
+--
+-- L1: only TIME decides. Key expiry is garbage collection: it comes later than anything that counts.
+local call, pack, peel, sub = redis.call, struct.pack, struct.unpack, string.sub
+local LAYOUT, HEAD_LEN, RING_MAX, RETAIN = 1, 34, 64, 2000000
+local raw = call('GET', KEYS[1])
+local time = call('TIME')
+local now = time[1] * 1000000 + time[2]
+local many, ringn, toklen, denied, capacity, fence, gen, remembered = 0, 0, 0, 0, 0, 0, 0, 0
+if raw then
+  local magic, layout = string.byte(raw, 1, 2)
+  if magic ~= 76 then return {-2} end
+  if layout ~= LAYOUT then return {-1, layout or 0} end
+  if #raw < HEAD_LEN then return {-2} end
+  many, ringn, toklen, denied, capacity, fence, gen, remembered = peel('>BBBBI4ddd', raw, 3)
+end

@@ -1,0 +1,132 @@
+//! Processes that are killed and stopped: this program once more, as somebody who holds a lock or
+//! waits for it, and says so.
+
+use std::{
+    env, fs,
+    io::{BufRead as _, BufReader, Write as _},
+    process::{self, Child, Command, Stdio},
+    sync::mpsc::{Receiver, channel},
+    thread,
+    time::Duration,
+};
+
+use leasehold::{Lease, NamedMutex};
+use rustix::process::{Pid, Signal, kill_process};
+use test_servers::wait_until;
+
+use crate::{PATIENCE, connect};
+
+/// Says to this program that it is one.
+const VARIABLE: &str = "LEASEHOLD_FAULTS_ACTOR";
+/// The TTL of the leases of actors, which renew them.
+pub(crate) const TTL: Duration = Duration::from_millis(1_500);
+
+/// A process that wants the lock `orders`. Dropping it kills it.
+#[derive(Debug)]
+pub(crate) struct Actor {
+    process: Child,
+    said: Receiver<String>,
+}
+
+impl Actor {
+    /// Starts one that asks for the lock so many times at once.
+    pub(crate) fn start(url: &str, times: usize) -> Self {
+        let mut process = Command::new(env::current_exe().expect("this program has a path"))
+            .env(VARIABLE, format!("{times} {url}"))
+            // Its end tells the actor that nobody is left to kill it.
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the process starts");
+        let lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
+        let (tell, said) = channel();
+        thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                if tell.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { process, said }
+    }
+
+    /// Waits until it says this next.
+    #[track_caller]
+    pub(crate) fn expect(&self, what: &str) {
+        let said = self.said.recv_timeout(PATIENCE / 2);
+        assert_eq!(said.as_deref(), Ok(what), "of an actor");
+    }
+
+    /// Whether it has said nothing more.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.said.try_recv().is_err()
+    }
+
+    pub(crate) fn kill9(&mut self) {
+        self.process.kill().expect("it can be killed");
+        self.process.wait().expect("it can be waited for");
+    }
+
+    /// Returns once it stands still.
+    pub(crate) fn stop(&self) {
+        self.signal(Signal::STOP);
+        let status = format!("/proc/{}/stat", self.process.id());
+        wait_until("the actor stands still", || {
+            let line = fs::read_to_string(&status).unwrap_or_default();
+            line.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
+        });
+    }
+
+    pub(crate) fn go_on(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.process), signal).expect("it takes a signal");
+    }
+}
+
+impl Drop for Actor {
+    fn drop(&mut self) {
+        // It may have been killed by the test already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Acts, and ends the process, when it was started for that; else does nothing.
+pub(crate) fn take_part() {
+    let Ok(part) = env::var(VARIABLE) else { return };
+    let (times, url) = part.split_once(' ').expect("how often, and where");
+    let times = times.parse().expect("a number");
+    thread::spawn(|| {
+        for _ in std::io::stdin().lines() {}
+        process::exit(0);
+    });
+    let runtime = tokio::runtime::Runtime::new().expect("threads");
+    runtime.block_on(async {
+        let mutex = connect(url).await.mutex("orders").expect("a name");
+        let tasks: Vec<_> = (0..times).map(|_| tokio::spawn(act(mutex.clone()))).collect();
+        for task in tasks {
+            task.await.expect("no panic");
+        }
+    });
+    process::exit(0);
+}
+
+async fn act(mutex: NamedMutex) {
+    let queued = |_: &leasehold::Obstacle| say("queued");
+    let acquire = mutex.lock().ttl(TTL).renew().on_queued(queued);
+    let lease: Lease = acquire.await.expect("granted in the end");
+    say("held");
+    lease.lost().await;
+    say("lost");
+    let was_held = lease.release().await.expect("answers");
+    say(if was_held { "released" } else { "nothing to release" });
+}
+
+fn say(what: &str) {
+    let mut out = std::io::stdout().lock();
+    // Nobody listens once the test is over.
+    let _ = writeln!(out, "{what}").and_then(|()| out.flush());
+}
