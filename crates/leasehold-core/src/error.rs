@@ -2,6 +2,8 @@
 
 use std::{convert::Infallible, fmt, time::Duration};
 
+use leasehold_sync::{CancelReason, DeadlockStep, Place};
+
 use crate::{Capacity, HolderInfo, LockId, Share, fault::Fault};
 
 /// A result with Leasehold's [`Error`].
@@ -30,6 +32,8 @@ struct Inner {
     waited: Option<Duration>,
     obstacle: Option<Obstacle>,
     source: Option<Fault>,
+    /// The error of a plain lock, which tells itself.
+    plain: Option<leasehold_sync::Error>,
 }
 
 /// The kinds of [`Error`] (rule E1).
@@ -64,6 +68,8 @@ pub enum ErrorKind {
         /// How many that is.
         limit: u64,
     },
+    /// The service was not started yet.
+    NotReady,
     /// The manager was shut down.
     ShutDown,
     /// The lease was lost: expired, destroyed or taken away by the loss of the store's data.
@@ -75,6 +81,19 @@ pub enum ErrorKind {
     Stale,
     /// The store failed; the source says how.
     Backend,
+    /// An enclosing frame of this process holds the lock, so the request would wait for itself
+    /// (rules R2 and R2b).
+    Reentrant {
+        /// Where the lock was taken.
+        held: Place,
+        /// Where it was asked for again.
+        asked: Place,
+    },
+    /// The request on a plain lock closed a cycle of requests that wait for one another (rule R4).
+    Deadlock {
+        /// Who waits for what; the first is the request that closed the cycle.
+        cycle: Vec<DeadlockStep>,
+    },
     /// An operation on many locks did all it could; these failed (rule E3).
     Several {
         /// Each failure, with its lock.
@@ -147,6 +166,7 @@ impl Error {
             waited: None,
             obstacle: None,
             source: None,
+            plain: None,
         }))
     }
 
@@ -232,6 +252,18 @@ impl Error {
         matches!(self.0.kind, ErrorKind::Cancelled { .. })
     }
 
+    /// An enclosing frame holds the lock.
+    #[must_use]
+    pub fn is_reentrant(&self) -> bool {
+        matches!(self.0.kind, ErrorKind::Reentrant { .. })
+    }
+
+    /// The request closed a cycle.
+    #[must_use]
+    pub fn is_deadlock(&self) -> bool {
+        matches!(self.0.kind, ErrorKind::Deadlock { .. })
+    }
+
     /// Whether the same call may succeed later without anything else being changed.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
@@ -246,6 +278,32 @@ impl Error {
 impl From<InvalidArgument> for Error {
     fn from(argument: InvalidArgument) -> Self {
         Self::new(ErrorKind::InvalidArgument { message: argument.message }, Operation::Open)
+    }
+}
+
+impl From<leasehold_sync::Error> for Error {
+    /// So that `?` takes the errors of plain locks too. The message stays theirs.
+    fn from(plain: leasehold_sync::Error) -> Self {
+        use leasehold_sync::ErrorKind as Plain;
+        let kind = match plain.kind().clone() {
+            Plain::Timeout => ErrorKind::Timeout,
+            Plain::Cancelled { reason } => ErrorKind::Cancelled { reason },
+            Plain::InvalidArgument { message } => ErrorKind::InvalidArgument { message },
+            Plain::Reentrant { held, asked } => ErrorKind::Reentrant { held, asked },
+            Plain::Deadlock { cycle } => ErrorKind::Deadlock { cycle },
+            // A kind that this crate does not know yet; the message tells.
+            _ => ErrorKind::InvalidArgument { message: plain.to_string() },
+        };
+        let mut error = Self::new(kind, Operation::Acquire);
+        error.0.waited = plain.waited();
+        error.0.plain = Some(plain);
+        error
+    }
+}
+
+impl CancelReason for Error {
+    fn into_reason(self) -> String {
+        self.to_string()
     }
 }
 
@@ -280,7 +338,10 @@ impl std::error::Error for Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { kind, operation, lock, share, waited, obstacle, source } = &*self.0;
+        let Inner { kind, operation, lock, share, waited, obstacle, source, plain } = &*self.0;
+        if let Some(plain) = plain {
+            return plain.fmt(f);
+        }
         if let Some(lock) = lock {
             write!(f, "{lock}: ")?;
         }
@@ -298,6 +359,7 @@ impl fmt::Display for Error {
             ErrorKind::TokenInUse => f.write_str("the token is held or queued already")?,
             ErrorKind::InvalidArgument { message } => f.write_str(message)?,
             ErrorKind::QueueFull { limit } => write!(f, "{limit} waiters are queued already")?,
+            ErrorKind::NotReady => f.write_str("the service was not started yet")?,
             ErrorKind::ShutDown => f.write_str("the manager was shut down")?,
             ErrorKind::Lost { why } => write!(f, "the lease was lost: {why}")?,
             ErrorKind::Stale => f.write_str("the request reached the store too late")?,
@@ -305,6 +367,12 @@ impl fmt::Display for Error {
                 Some(fault) => write!(f, "{operation} failed: {fault}")?,
                 None => write!(f, "{operation} failed")?,
             },
+            ErrorKind::Reentrant { held, asked } => {
+                write!(f, "asked for at {asked} while it is held since {held}")?;
+            }
+            ErrorKind::Deadlock { cycle } => {
+                write!(f, "deadlock of {} requests", cycle.len())?;
+            }
             ErrorKind::Several { failures } => {
                 write!(f, "{operation} failed for {} locks", failures.len())?;
                 for failure in failures {

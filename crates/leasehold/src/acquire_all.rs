@@ -13,11 +13,12 @@ use std::{
 use leasehold_core::{
     Error, ErrorKind, InvalidArgument, LocalTime, Operation, Result, Share, Weight,
 };
+use leasehold_sync::CancelReason;
 
 use crate::{
     core::Core,
     lease::Lease,
-    options::{Acquire, Cancel, CancelReason},
+    options::{Acquire, Cancel},
 };
 
 /// An acquisition of several locks, all or none; see

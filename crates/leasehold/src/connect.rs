@@ -11,6 +11,9 @@ use crate::LockManager;
 /// - `memory:` is a store of this manager alone.
 /// - `sqlite:PATH` is shared by all processes of this machine (feature `sqlite`); `PATH` may be
 ///   relative or absolute, and `%XX` stands for a byte.
+/// - `redis://HOST`, `rediss://HOST` (TLS) and `unix:///PATH` (or `redis+unix://`) are shared by all
+///   processes of all machines that reach the server (feature `redis`); user, password, database
+///   and the rest are told in `leasehold_redis::RedisConfig`.
 ///
 /// # Errors
 /// `InvalidArgument` for any other URL; `Backend` when the store cannot be opened.
@@ -27,24 +30,46 @@ pub async fn connect(url: &str) -> Result<LockManager> {
     LockManager::builder().connect(url).await
 }
 
-pub(crate) fn open(url: &str) -> Result<Arc<dyn Backend>> {
+pub(crate) async fn open(url: &str) -> Result<Arc<dyn Backend>> {
     let scheme = url.split_once(':').map(|(scheme, _)| scheme);
     match scheme {
         Some("memory") if url == "memory:" => Ok(Arc::new(MemoryBackend::new())),
-        #[cfg(feature = "sqlite")]
-        Some("sqlite") => match leasehold_sqlite::SqliteBackend::from_url(url) {
-            Ok(backend) => Ok(Arc::new(backend)),
-            Err(fault) => Err(Error::from_fault(fault, leasehold_core::Operation::Connect)),
-        },
-        #[cfg(not(feature = "sqlite"))]
-        Some("sqlite") => Err(invalid("the store sqlite: needs the feature `sqlite`")),
         Some("memory") => Err(invalid("memory: takes nothing after the colon")),
+        Some("sqlite") => sqlite(url),
+        Some("redis" | "rediss" | "unix" | "redis+unix") => redis(url).await,
         // The rest of the URL is not repeated: it may hold a password.
-        Some(other) => {
-            Err(invalid(format!("no store is called {other:?}; there are memory: and sqlite:PATH")))
-        }
-        None => Err(invalid("a store's URL begins with memory: or sqlite:")),
+        Some(other) => Err(invalid(format!(
+            "no store is called {other:?}; there are memory:, sqlite:PATH and redis://HOST"
+        ))),
+        None => Err(invalid("a store's URL begins with memory:, sqlite: or redis:")),
     }
+}
+
+#[cfg(feature = "sqlite")]
+fn sqlite(url: &str) -> Result<Arc<dyn Backend>> {
+    match leasehold_sqlite::SqliteBackend::from_url(url) {
+        Ok(backend) => Ok(Arc::new(backend)),
+        Err(fault) => Err(Error::from_fault(fault, leasehold_core::Operation::Connect)),
+    }
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn sqlite(_: &str) -> Result<Arc<dyn Backend>> {
+    Err(invalid("the store sqlite: needs the feature `sqlite`"))
+}
+
+#[cfg(feature = "redis")]
+async fn redis(url: &str) -> Result<Arc<dyn Backend>> {
+    let config = leasehold_redis::RedisConfig::new(url)?;
+    match leasehold_redis::RedisBackend::connect(config).await {
+        Ok(backend) => Ok(Arc::new(backend)),
+        Err(fault) => Err(Error::from_fault(fault, leasehold_core::Operation::Connect)),
+    }
+}
+
+#[cfg(not(feature = "redis"))]
+async fn redis(_: &str) -> Result<Arc<dyn Backend>> {
+    Err(invalid("the store redis: needs the feature `redis`"))
 }
 
 fn invalid(message: impl Into<String>) -> Error {

@@ -258,7 +258,7 @@ impl LockManager {
         &self.0.namespace
     }
 
-    /// What kind of store this is: `memory`, `sqlite`.
+    /// What kind of store this is: `memory`, `sqlite`, `redis`.
     #[must_use]
     pub fn store(&self) -> &'static str {
         self.0.backend.store()
@@ -353,12 +353,18 @@ impl ManagerBuilder {
         self.build(Arc::new(backend))
     }
 
+    /// On this client of a store, which others in this process may use as well. The end of the
+    /// manager closes it for all of them.
+    pub fn shared(self, backend: Arc<dyn Backend>) -> LockManager {
+        self.build(backend)
+    }
+
     /// On the store that a URL names; see [`connect`](crate::connect()).
     ///
     /// # Errors
     /// `InvalidArgument` for a URL that is none of those, `Backend` when the store cannot be opened.
     pub async fn connect(self, url: &str) -> Result<LockManager> {
-        let backend = connect::open(url)?;
+        let backend = connect::open(url).await?;
         Ok(self.build(backend))
     }
 

@@ -3,6 +3,7 @@
 use std::{
     fmt,
     future::{Future, IntoFuture},
+    panic::Location,
     pin::Pin,
     sync::Arc,
     time::Duration,
@@ -12,6 +13,7 @@ use leasehold_core::{
     Binding, Error, ErrorKind, HolderInfo, InvalidArgument, LockKind, Obstacle, Operation, Result,
     Share, Token, Ttl, Weight,
 };
+use leasehold_sync::CancelReason;
 
 use crate::{
     acquiring::{Acquiring, Detaching, TryAcquiring},
@@ -285,10 +287,23 @@ impl Acquire {
     /// work is dropped first, then the grant (rule W7).
     ///
     /// # Errors
-    /// [`RunError::Acquire`] when the lock was not granted; [`RunError::Lost`], with what the work
-    /// gave, when the lease was lost while it ran.
-    pub async fn run<T>(self, work: impl AsyncFnOnce(&Lease) -> T) -> Result<T, RunError<T>> {
-        run::under(self.into_future().await?, work).await
+    /// [`RunError::Acquire`] when the lock was not granted, with `Reentrant` when an enclosing
+    /// frame holds it (rule R2b); [`RunError::Lost`], with what the work gave, when the lease was
+    /// lost while it ran.
+    #[track_caller]
+    pub fn run<T>(
+        self,
+        work: impl AsyncFnOnce(&Lease) -> T,
+    ) -> impl Future<Output = Result<T, RunError<T>>> {
+        let ask = run::ask(&self.entry, self.options.share, Location::caller());
+        async move {
+            let Self { entry, mut options } = self;
+            options.check(&entry)?;
+            match run::nested(&entry, ask.as_ref())? {
+                Some(nested) => nested.run(work).await,
+                None => run::under(ask, Acquiring::new(entry, options).await?, work).await,
+            }
+        }
     }
 }
 
@@ -329,13 +344,22 @@ impl TryAcquire {
     ///
     /// # Errors
     /// As [`Acquire::run`].
-    pub async fn run<T>(
+    #[track_caller]
+    pub fn run<T>(
         self,
         work: impl AsyncFnOnce(&Lease) -> T,
-    ) -> Result<Option<T>, RunError<T>> {
-        match self.into_future().await? {
-            Some(lease) => run::under(lease, work).await.map(Some),
-            None => Ok(None),
+    ) -> impl Future<Output = Result<Option<T>, RunError<T>>> {
+        let ask = run::ask(&self.entry, self.options.share, Location::caller());
+        async move {
+            let Self { entry, mut options } = self;
+            options.check(&entry)?;
+            if let Some(nested) = run::nested(&entry, ask.as_ref())? {
+                return nested.run(work).await.map(Some);
+            }
+            match TryAcquiring::new(entry, options).await? {
+                Some(lease) => run::under(ask, lease, work).await.map(Some),
+                None => Ok(None),
+            }
         }
     }
 }
@@ -355,60 +379,5 @@ impl IntoFuture for TryAcquire {
 
     fn into_future(self) -> TryAcquiring {
         TryAcquiring::new(self.entry, self.options)
-    }
-}
-
-/// What a cancellation gives as its reason (rule W4).
-#[diagnostic::on_unimplemented(
-    note = "any future can cancel: wrap it as `async {{ future.await; \"the reason\" }}`"
-)]
-pub trait CancelReason {
-    /// The reason, for the error's message.
-    fn into_reason(self) -> String;
-}
-
-impl CancelReason for () {
-    fn into_reason(self) -> String {
-        "by the caller".into()
-    }
-}
-
-impl CancelReason for String {
-    fn into_reason(self) -> String {
-        self
-    }
-}
-
-impl CancelReason for &str {
-    fn into_reason(self) -> String {
-        self.into()
-    }
-}
-
-impl CancelReason for leasehold_core::Error {
-    fn into_reason(self) -> String {
-        self.to_string()
-    }
-}
-
-impl CancelReason for Box<dyn std::error::Error + Send + Sync> {
-    fn into_reason(self) -> String {
-        self.to_string()
-    }
-}
-
-impl CancelReason for std::io::Error {
-    fn into_reason(self) -> String {
-        self.to_string()
-    }
-}
-
-/// A signal handler's future gives a result; either side is a reason to stop.
-impl<T: CancelReason, E: CancelReason> CancelReason for std::result::Result<T, E> {
-    fn into_reason(self) -> String {
-        match self {
-            Ok(value) => value.into_reason(),
-            Err(error) => error.into_reason(),
-        }
     }
 }

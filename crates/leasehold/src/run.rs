@@ -1,10 +1,17 @@
 //! Work under a lease, from grant to release.
 
-use std::fmt;
+use std::{
+    fmt,
+    sync::{Arc, Weak},
+};
 
-use leasehold_core::Error;
+use leasehold_core::{Error, ErrorKind, LockKind, Operation, Result, Share};
+use leasehold_sync::{
+    Place,
+    frames::{Access, Ask, Hold, in_frame},
+};
 
-use crate::lease::Lease;
+use crate::{entry::Entry, lease::Lease};
 
 /// Why `run_exclusive`, `run_shared` or `run` did not just give what the work gave (rule L3).
 #[non_exhaustive]
@@ -72,18 +79,87 @@ impl<T> std::error::Error for RunError<T> {
     }
 }
 
+/// A read within a read: the lease of the enclosing frame, for one guard more.
+pub(crate) struct Nested {
+    hold: Hold,
+    lease: Arc<Lease>,
+}
+
+/// What a checked request asks for (rule R2b); `None` of a semaphore, which is not checked.
+pub(crate) fn ask(entry: &Arc<Entry>, share: Share, place: Place) -> Option<Ask> {
+    let (access, kind) = match (entry.id.kind(), share) {
+        (LockKind::Mutex, _) => (Access::Exclusive, leasehold_sync::LockKind::Mutex),
+        (LockKind::RwLock, Share::Whole) => (Access::Exclusive, leasehold_sync::LockKind::Write),
+        (LockKind::RwLock, _) => (Access::Shared, leasehold_sync::LockKind::Read),
+        _ => return None,
+    };
+    // All handles of the lock share the entry, and a lease keeps it.
+    Some(Ask::leased(Arc::as_ptr(entry).addr(), access, kind, place))
+}
+
+/// Rule R2b: refuses what an enclosing frame holds, and shares what it reads.
+pub(crate) fn nested(entry: &Entry, ask: Option<&Ask>) -> Result<Option<Nested>> {
+    let Some(ask) = ask else { return Ok(None) };
+    let Some(share) = ask.check().map_err(|plain| refused(entry, &plain))? else {
+        return Ok(None);
+    };
+    let lease = share.lease().and_then(|lease| lease.downcast::<Lease>().ok());
+    let hold = Hold::sharing(ask, share);
+    Ok(lease.map(|lease| Nested { hold, lease }))
+}
+
+fn refused(entry: &Entry, plain: &leasehold_sync::Error) -> Error {
+    let kind = match *plain.kind() {
+        leasehold_sync::ErrorKind::Reentrant { held, asked } => {
+            ErrorKind::Reentrant { held, asked }
+        }
+        ref other => unreachable!("a check tells of reentrancy alone, not {other:?}"),
+    };
+    Error::new(kind, Operation::Acquire).on(&entry.id)
+}
+
 /// Runs `work` under `lease` and releases. When the future is dropped, the work is dropped before
 /// the lease (rule W7): it was made later.
 pub(crate) async fn under<T>(
+    ask: Option<Ask>,
     lease: Lease,
     work: impl AsyncFnOnce(&Lease) -> T,
 ) -> Result<T, RunError<T>> {
-    let output = work(&lease).await;
+    let Some(ask) = ask else {
+        let output = work(&lease).await;
+        return released(&lease, output).await;
+    };
+    let lease = Arc::new(lease);
+    let weak: Weak<Lease> = Arc::downgrade(&lease);
+    Nested { hold: Hold::leasing(&ask, weak), lease }.run(work).await
+}
+
+impl Nested {
+    /// Runs `work` in a frame that holds the lease, and releases it unless others use it still.
+    pub(crate) async fn run<T>(
+        self,
+        work: impl AsyncFnOnce(&Lease) -> T,
+    ) -> Result<T, RunError<T>> {
+        // In this order: the hold ends before the lease does.
+        let Self { lease, mut hold } = self;
+        let output = in_frame(&hold, work(&lease)).await;
+        if hold.end() {
+            return released(&lease, output).await;
+        }
+        if lease.is_held() { Ok(output) } else { Err(lost(&lease, output)) }
+    }
+}
+
+async fn released<T>(lease: &Lease, output: T) -> Result<T, RunError<T>> {
     match lease.release().await {
         Ok(true) => Ok(output),
         // The store does not answer, but the work ended within the lease: its result stands. The
         // drop of the lease hands the release to the manager, which repeats it.
         Err(_) if lease.is_held() => Ok(output),
-        Ok(false) | Err(_) => Err(RunError::Lost { output: Some(output), error: lease.loss() }),
+        Ok(false) | Err(_) => Err(lost(lease, output)),
     }
+}
+
+fn lost<T>(lease: &Lease, output: T) -> RunError<T> {
+    RunError::Lost { output: Some(output), error: lease.loss() }
 }

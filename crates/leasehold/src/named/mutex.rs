@@ -85,11 +85,12 @@ impl NamedMutex {
     /// assert_eq!(sum, 2);
     /// # Ok::<(), leasehold::Error>(()) }).unwrap();
     /// ```
-    pub async fn run_exclusive<T>(
+    #[track_caller]
+    pub fn run_exclusive<T>(
         &self,
         work: impl AsyncFnOnce(&Lease) -> T,
-    ) -> Result<T, RunError<T>> {
-        self.lock().run(work).await
+    ) -> impl Future<Output = Result<T, RunError<T>>> {
+        self.lock().run(work)
     }
 
     /// Whether anybody holds it.

@@ -137,11 +137,12 @@ impl NamedRwLock {
     /// # assert!(found);
     /// # Ok::<(), leasehold::Error>(()) }).unwrap();
     /// ```
-    pub async fn run_shared<T>(
+    #[track_caller]
+    pub fn run_shared<T>(
         &self,
         work: impl AsyncFnOnce(&Lease) -> T,
-    ) -> Result<T, RunError<T>> {
-        self.read().run(work).await
+    ) -> impl Future<Output = Result<T, RunError<T>>> {
+        self.read().run(work)
     }
 
     /// Writes, runs `work` and releases. For options: `write().timeout(…).run(…)`.
@@ -163,11 +164,12 @@ impl NamedRwLock {
     /// catalog.run_exclusive(async |_lease| { /* write */ }).await?;
     /// # Ok::<(), leasehold::Error>(()) }).unwrap();
     /// ```
-    pub async fn run_exclusive<T>(
+    #[track_caller]
+    pub fn run_exclusive<T>(
         &self,
         work: impl AsyncFnOnce(&Lease) -> T,
-    ) -> Result<T, RunError<T>> {
-        self.write().run(work).await
+    ) -> impl Future<Output = Result<T, RunError<T>>> {
+        self.write().run(work)
     }
 
     /// Whether anybody reads.
