@@ -12,6 +12,24 @@ pub trait Fixture: Sync {
     /// A store of its own, empty, for one case.
     fn fresh(&self) -> Box<dyn StoreUnderTest>;
 
+    /// The same for the case of this name, which may need a store that can be broken in its way.
+    fn fresh_for(&self, case: &str) -> Box<dyn StoreUnderTest> {
+        let _ = case;
+        self.fresh()
+    }
+
+    /// Why no store of this kind can be made here, such as a server that is not installed. All
+    /// cases are then listed as ignored, with this reason.
+    fn missing(&self) -> Option<String> {
+        None
+    }
+
+    /// How many cases run at the same time when the command line does not say. `None`: as many as
+    /// there are processors. More serve a store whose cases wait for a time to pass.
+    fn at_a_time(&self) -> Option<usize> {
+        None
+    }
+
     /// A client of the store at `address`, in another process than the one that made the store: the
     /// argument of [`holder::this_program`](crate::holder::this_program).
     ///

@@ -77,4 +77,4 @@ pub use bench::Bench;
 pub use case::{Case, Needs};
 pub use cases::cases;
 pub use fixture::{Cannot, Fixture, StoreUnderTest, WallStep};
-pub use run::{main, trials};
+pub use run::{main, main_of, trials};

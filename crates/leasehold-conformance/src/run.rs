@@ -18,6 +18,9 @@ const CASE_BOUND: Duration = Duration::from_secs(180);
 /// is counted as ignored and says what is missing; its opposite, where there is one, is a case of
 /// its own that runs. So is a case that has to break the store in a way that it cannot be broken.
 pub fn trials(fixture: &'static (dyn Fixture + 'static)) -> Vec<Trial> {
+    if let Some(missing) = fixture.missing() {
+        return cases().into_iter().map(|case| missing_trial(fixture, case, &missing)).collect();
+    }
     let capabilities = fixture.fresh().client().capabilities();
     cases().into_iter().map(|case| trial(fixture, case, case.needs.met_by(capabilities))).collect()
 }
@@ -29,11 +32,31 @@ pub fn trials(fixture: &'static (dyn Fixture + 'static)) -> Vec<Trial> {
 /// # Panics
 /// When the holder's address is not UTF-8.
 pub fn main(fixture: &'static (dyn Fixture + 'static)) -> ! {
+    main_of(&[fixture])
+}
+
+/// The same for several fixtures, whose trials run in one process. The holder of each is reached by
+/// the first one's [`connect`](Fixture::connect).
+///
+/// # Panics
+/// When the holder's address is not UTF-8, or without a fixture.
+pub fn main_of(fixtures: &[&'static (dyn Fixture + 'static)]) -> ! {
     if let Some(address) = env::var_os(holder::ADDRESS_VARIABLE) {
         let address = address.into_string().expect("the address is UTF-8");
-        holder::main(&address, |address| fixture.connect(address));
+        let first = fixtures.first().expect("there is a fixture");
+        holder::main(&address, |address| first.connect(address));
     }
-    libtest_mimic::run(&Arguments::from_args(), trials(fixture)).exit()
+    let trials = fixtures.iter().flat_map(|fixture| trials(*fixture)).collect();
+    let mut arguments = Arguments::from_args();
+    let at_a_time = fixtures.iter().filter_map(|fixture| fixture.at_a_time()).max();
+    arguments.test_threads = arguments.test_threads.or(at_a_time);
+    libtest_mimic::run(&arguments, trials).exit()
+}
+
+fn missing_trial(fixture: &'static dyn Fixture, case: Case, missing: &str) -> Trial {
+    let reason = format!("not run here: {missing}");
+    Trial::ignorable_test(case.name, move || Ok(Completion::ignored_with(reason)))
+        .with_kind(fixture.name())
 }
 
 fn trial(fixture: &'static (dyn Fixture + 'static), case: Case, runs: bool) -> Trial {
@@ -42,7 +65,7 @@ fn trial(fixture: &'static (dyn Fixture + 'static), case: Case, runs: bool) -> T
             return Ok(Completion::ignored_with(format!("needs {}", case.needs.as_str())));
         }
         let _guard = Watchdog::start(case.name);
-        match (case.run)(&Bench::new(fixture.fresh())) {
+        match (case.run)(&Bench::new(fixture.fresh_for(case.name))) {
             Ok(()) => Ok(Completion::Completed),
             Err(cannot) => Ok(Completion::ignored_with(format!("not run here: {cannot}"))),
         }

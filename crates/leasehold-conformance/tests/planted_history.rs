@@ -12,7 +12,7 @@ use std::{
 
 use leasehold_conformance::{
     bench::Lock,
-    history::{self, Embedded, Size, Stage, ViolationKind},
+    history::{self, Disturbance, Embedded, Size, Stage, ViolationKind},
 };
 use leasehold_core::{Backend, Fault, LockKind};
 use leasehold_sqlite::SqliteBackend;
@@ -21,6 +21,7 @@ use libtest_mimic::{Arguments, Trial};
 /// Little, but with many chances.
 const SIZE: Size = Size {
     processes: 4,
+    sets: 1,
     hand_offs: 200,
     kills_each: 2,
     kills_anywhere: 2,
@@ -53,7 +54,7 @@ impl Stage for Spoilt {
         Ok(Arc::new(SqliteBackend::open(address)?))
     }
 
-    fn disturb(&self, address: &Path, _turn: u32) -> Result<&'static str, String> {
+    fn disturb(&self, address: &Path, _turn: u32) -> Result<Disturbance, String> {
         let client = self.connect(address).map_err(|fault| fault.to_string())?;
         let lock = Lock::new("default", LockKind::Mutex, "mutex", 1);
         let mut call = client.destroy(&lock.id, None, "planted");
@@ -63,7 +64,7 @@ impl Stage for Spoilt {
             assert!(start.elapsed() < Duration::from_secs(30), "the store does not answer");
             std::thread::yield_now();
         }
-        Ok("mutex destroyed")
+        Ok("mutex destroyed".into())
     }
 
     fn reboot(&self, address: &Path) -> Result<(), String> {

@@ -35,8 +35,23 @@ pub(crate) fn uid() -> u32 {
 }
 
 /// The home directory that the password database names for a user.
+///
+/// A static program reads the file alone: other sources need libraries that glibc loads at run time,
+/// which ends such a program when they do not fit.
 pub(crate) fn home_of(uid: u32) -> Option<PathBuf> {
+    if cfg!(target_feature = "crt-static") {
+        return home_in(&fs::read_to_string("/etc/passwd").ok()?, uid);
+    }
     nix::unistd::User::from_uid(nix::unistd::Uid::from_raw(uid)).ok().flatten().map(|user| user.dir)
+}
+
+/// The same in the text of a password file: name, password, uid, gid, comment, home, shell.
+fn home_in(passwd: &str, uid: u32) -> Option<PathBuf> {
+    passwd.lines().find_map(|line| {
+        let mut fields = line.split(':').skip(2);
+        (fields.next()?.parse() == Ok(uid)).then_some(())?;
+        fields.nth(2).filter(|home| !home.is_empty()).map(PathBuf::from)
+    })
 }
 
 /// The process that holds the exclusive `flock` on the file with this inode, as far as the kernel
@@ -103,5 +118,16 @@ mod tests {
         assert_eq!(flock_holder(inode), None);
         rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
         assert_eq!(flock_holder(inode), Some(std::process::id()));
+    }
+
+    #[test]
+    fn a_home_is_found_by_its_uid_alone() {
+        let passwd =
+            "root:x:0:0:root:/root:/bin/sh\nbroken\nann:x:1000:0:,,:/srv/ann:/bin/sh\nb:x:7:7:::\n";
+        assert_eq!(home_in(passwd, 1000), Some("/srv/ann".into()));
+        assert_eq!(home_in(passwd, 0), Some("/root".into()));
+        assert_eq!((home_in(passwd, 7), home_in(passwd, 100)), (None, None));
+        let here = std::fs::read_to_string("/etc/passwd").unwrap();
+        assert_eq!(home_in(&here, 0), home_of(0));
     }
 }

@@ -67,6 +67,7 @@ pub fn drive(stage: &dyn Stage, directory: &Path, size: Size, seed: u64) -> Outc
     driver.run(start + bound_of(size));
     driver.wind_down();
     driver.reboot();
+    driver.end();
     let Driver { mut findings, disturbed, .. } = driver;
     let events = log::read(directory).expect("the logs can be read");
     let report = check(&events, Limits { wait_max: WAIT_MAX });
@@ -76,8 +77,10 @@ pub fn drive(stage: &dyn Stage, directory: &Path, size: Size, seed: u64) -> Outc
 
 /// A history that takes longer is one in which too little happens.
 fn bound_of(size: Size) -> Duration {
+    let kills = u32::try_from(3 * size.kills_each + size.kills_anywhere).expect("few");
     Duration::from_secs(100)
         + Duration::from_millis(150) * u32::try_from(size.hand_offs).expect("few")
+        + Duration::from_secs(1) * kills
 }
 
 /// What has not happened often enough.
@@ -125,7 +128,7 @@ impl<'a> Driver<'a> {
     fn new(stage: &'a dyn Stage, directory: &'a Path, size: Size, seed: u64) -> Self {
         let address = directory.join("locks.db");
         let mut rng = Rng::new(seed);
-        let locks = LockPlan::draw(&mut rng);
+        let locks = LockPlan::draw(&mut rng, size.sets);
         let log = Arc::new(Log::create(directory, 0).expect("a new log"));
         let backend = stage.connect(&address).expect("the store opens");
         let observer = Recorder::new(backend, Arc::clone(&log));
@@ -160,6 +163,10 @@ impl<'a> Driver<'a> {
         while !self.is_enough() && Instant::now() < deadline {
             self.listen();
             self.disturb();
+            // What a fate was about may have been over when it was met: somebody else has to.
+            if self.is_stalled() {
+                self.start_child();
+            }
         }
     }
 
@@ -206,9 +213,21 @@ impl<'a> Driver<'a> {
         client.log().note(What::Ended);
     }
 
+    fn end(&mut self) {
+        if let Err(what) = self.stage.end(&self.address) {
+            self.findings.push(what);
+        }
+    }
+
     fn is_enough(&self) -> bool {
         self.hand_offs >= self.size.hand_offs
             && self.fates().iter().all(|(fate, wanted)| self.met(*fate) >= *wanted)
+    }
+
+    /// Whether nobody is left who could meet what is still wanted.
+    fn is_stalled(&self) -> bool {
+        let is_done = self.children.values().all(|child| child.fates.is_empty());
+        is_done && !(self.wanted(true).is_empty() && self.wanted(false).is_empty())
     }
 
     fn met(&self, fate: Fate) -> usize {
@@ -247,12 +266,14 @@ impl<'a> Driver<'a> {
     fn start_child(&mut self) {
         let (stops, kills) = (self.wanted(false), self.wanted(true));
         let mut fates = Vec::new();
-        if !stops.is_empty() && self.rng.chance(40) {
+        if !stops.is_empty() && (kills.is_empty() || self.rng.chance(40)) {
             fates.push(*self.rng.pick(&stops));
         }
-        let last =
-            if kills.is_empty() { Fate::Killed(Doing::Anything) } else { *self.rng.pick(&kills) };
-        fates.push(last);
+        // With no more deaths wanted it lives to the end: where a death is not proven, each costs
+        // everybody a TTL.
+        if !kills.is_empty() {
+            fates.push(*self.rng.pick(&kills));
+        }
         let steps = fates.iter().map(|fate| Step { sections: self.rng.between(1, 8), fate: *fate });
         let steps = steps.collect();
         let process = self.next_process;
@@ -397,8 +418,14 @@ impl<'a> Driver<'a> {
             && self.turns < self.size.disturbances
             && self.children.values().all(|child| child.is_ready)
         {
+            let from_us = self.log.now();
             match self.stage.disturb(&self.address, self.turns) {
-                Ok(what) => *self.disturbed.entry(what).or_default() += 1,
+                Ok(done) => {
+                    if done.steps_clock {
+                        self.log.note(What::Stepped { from_us });
+                    }
+                    *self.disturbed.entry(done.what).or_default() += 1;
+                }
                 Err(what) => self.findings.push(what),
             }
             self.turns += 1;

@@ -13,7 +13,11 @@ use leasehold_core::{
     Acquire, Acquired, Backend, Binding, Fault, FaultKind, HolderInfo, LockKind, Ttl,
 };
 
-use super::{plan::LockPlan, rogue::request, stage::Stage};
+use super::{
+    plan::LockPlan,
+    rogue::request,
+    stage::{Disturbance, Stage},
+};
 use crate::bench::block::outcome;
 
 /// No machine has this boot id.
@@ -31,21 +35,22 @@ impl Stage for Embedded {
         (self.connect)(address)
     }
 
-    fn disturb(&self, address: &Path, turn: u32) -> Result<&'static str, String> {
-        match turn % 3 {
+    fn disturb(&self, address: &Path, turn: u32) -> Result<Disturbance, String> {
+        Ok(match turn % 3 {
             0 => {
                 self.copied(address, turn, &["", "-wal", "-shm"])?;
-                Ok("database copied")
+                "database copied"
             }
             1 => {
                 self.copied(address, turn, &["", "-wal", "-shm", ".d"])?;
-                Ok("whole store copied")
+                "whole store copied"
             }
             _ => {
                 self.foreign_boot(address)?;
-                Ok("opened under another boot id")
+                "opened under another boot id"
             }
         }
+        .into())
     }
 
     fn reboot(&self, address: &Path) -> Result<(), String> {

@@ -193,6 +193,11 @@ pub enum What {
         /// Who waits.
         waiters: Vec<Id>,
     },
+    /// The store's clock was stepped, and goes by its new time now.
+    Stepped {
+        /// When the step began.
+        from_us: u64,
+    },
     /// The store answered a request with a fault.
     Failed {
         /// The fault's message.

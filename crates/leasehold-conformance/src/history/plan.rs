@@ -15,6 +15,9 @@ pub(super) const TTL_MS: u64 = 500;
 pub struct Size {
     /// Processes that run at the same time.
     pub processes: u32,
+    /// Locks of each kind. More of them let more processes go on while a lock waits for the dead to
+    /// run out, where nothing proves a death.
+    pub sets: u32,
     /// Grants out of the queue.
     pub hand_offs: usize,
     /// Processes killed while holding, while queued and while claimed: this many of each.
@@ -31,6 +34,7 @@ impl Size {
     /// What CI runs: well under a minute.
     pub const CI: Self = Self {
         processes: 6,
+        sets: 1,
         hand_offs: 600,
         kills_each: 12,
         kills_anywhere: 12,
@@ -41,6 +45,7 @@ impl Size {
     /// What `cargo xtask soak` runs: some minutes.
     pub const SOAK: Self = Self {
         processes: 8,
+        sets: 1,
         hand_offs: 5_200,
         kills_each: 205,
         kills_anywhere: 200,
@@ -61,15 +66,23 @@ pub(super) struct LockPlan {
 }
 
 impl LockPlan {
-    /// A mutex, a semaphore and a read-write lock, as large as the draw makes them.
+    /// So many times a mutex, a semaphore and a read-write lock, as large as the draw makes them.
     #[must_use]
-    pub(super) fn draw(rng: &mut Rng) -> Vec<Self> {
-        let lock = |kind, name: &str, capacity| Self { kind, name: name.to_owned(), capacity };
-        vec![
-            lock(LockKind::Mutex, "mutex", 1),
-            lock(LockKind::Semaphore, "semaphore", rng.between(2, 5)),
-            lock(LockKind::RwLock, "rw-lock", rng.between(2, 5)),
-        ]
+    pub(super) fn draw(rng: &mut Rng, sets: u32) -> Vec<Self> {
+        let set = |number: u32| {
+            let suffix = if number == 0 { String::new() } else { format!("-{number}") };
+            let lock = |kind, name: &str, capacity| Self {
+                kind,
+                name: format!("{name}{suffix}"),
+                capacity,
+            };
+            [
+                lock(LockKind::Mutex, "mutex", 1),
+                lock(LockKind::Semaphore, "semaphore", rng.between(2, 5)),
+                lock(LockKind::RwLock, "rw-lock", rng.between(2, 5)),
+            ]
+        };
+        (0..sets).flat_map(set).collect()
     }
 }
 

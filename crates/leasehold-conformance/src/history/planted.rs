@@ -69,6 +69,11 @@ impl Made {
         )
     }
 
+    fn steps(mut self, from_us: u64, at_us: u64) -> Self {
+        self.0.push(Event { at_us, process: 0, what: What::Stepped { from_us } });
+        self
+    }
+
     /// What the checker finds once every process that was not killed has ended.
     fn found(mut self) -> Vec<ViolationKind> {
         let mut processes: Vec<u32> = self.0.iter().map(|event| event.process).collect();
@@ -223,6 +228,24 @@ fn a_grant_that_others_ended_is_found() {
         made.releases(600_000, "1/a", Found::Nothing).found(),
         [ViolationKind::EndedByOthers]
     );
+}
+
+#[test]
+fn a_step_of_the_stores_clock_excuses_what_was_there_before_it_and_no_more() {
+    // The step ends the grant and loses the queue.
+    let stepped = |at| line().steps(at, at + 10).enters(900, "3/c", 51).leaves(1_000, "3/c");
+    let end = |made: Made| {
+        let made = made.enters(1_100, "2/b", 52).leaves(1_200, "2/b");
+        made.releases(1_300, "1/a", Found::Nothing).found()
+    };
+    assert_eq!(end(stepped(500)), []);
+    // After it all is as ever.
+    assert!(end(stepped(950)).contains(&ViolationKind::Overlap));
+    let late = line().steps(50, 60).enters(900, "3/c", 51).leaves(1_000, "3/c");
+    let found = end(late);
+    for kind in [ViolationKind::Overlap, ViolationKind::Overtaken, ViolationKind::EndedByOthers] {
+        assert!(found.contains(&kind), "{kind:?} of {found:?}");
+    }
 }
 
 #[test]

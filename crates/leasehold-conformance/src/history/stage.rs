@@ -5,8 +5,28 @@ use std::{path::Path, sync::Arc};
 
 use leasehold_core::{Backend, Fault};
 
+/// What was done to a store.
+#[derive(Clone, Copy, Debug)]
+pub struct Disturbance {
+    /// In a few words, for the summary.
+    pub what: &'static str,
+    /// Whether the store's clock is another one since: what was promised before it may be over.
+    pub steps_clock: bool,
+}
+
+impl From<&'static str> for Disturbance {
+    fn from(what: &'static str) -> Self {
+        Self { what, steps_clock: false }
+    }
+}
+
 /// A kind of store.
 pub trait Stage: Sync {
+    /// What it is, for reports.
+    fn name(&self) -> &'static str {
+        "the store"
+    }
+
     /// A new client of the store at `address`, which is made if it is not there.
     ///
     /// # Errors
@@ -16,11 +36,14 @@ pub trait Stage: Sync {
     /// Does something to the store under load that must disturb nobody, and says what it was. `turn`
     /// counts the calls. While it runs no process of the history is about to connect.
     ///
+    /// A step of the store's clock may end grants and lose waiters that were there before it, and the
+    /// checker allows for that; a step back keeps the dead for as much longer, so it has to be small.
+    ///
     /// # Errors
     /// What should not be as it was found.
-    fn disturb(&self, address: &Path, turn: u32) -> Result<&'static str, String> {
+    fn disturb(&self, address: &Path, turn: u32) -> Result<Disturbance, String> {
         let _ = (address, turn);
-        Ok("nothing")
+        Ok("nothing".into())
     }
 
     /// Makes the store believe that the machine was started again, while nobody has it open, and
@@ -29,6 +52,15 @@ pub trait Stage: Sync {
     /// # Errors
     /// What should not be as it was found.
     fn reboot(&self, address: &Path) -> Result<(), String> {
+        let _ = address;
+        Ok(())
+    }
+
+    /// Checks that the history leaves nothing behind in the store. The last thing that happens.
+    ///
+    /// # Errors
+    /// What is there and should not be.
+    fn end(&self, address: &Path) -> Result<(), String> {
         let _ = address;
         Ok(())
     }

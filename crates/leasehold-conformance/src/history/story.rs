@@ -88,6 +88,8 @@ pub(super) struct Story {
     pub(super) lives: BTreeMap<u32, Life>,
     pub(super) sights: Vec<Sight>,
     pub(super) faults: Vec<String>,
+    /// Steps of the store's clock: from when to when each was made.
+    pub(super) steps: Vec<(u64, u64)>,
     /// Events of acquisitions that were never asked for: the log is no history.
     pub(super) strays: Vec<Event>,
     places: HashMap<Id, usize>,
@@ -123,8 +125,17 @@ impl Story {
         let killed = life.killed.map(|(at, _)| at);
         // A process that ended without a word about it: no longer than it was heard of.
         let silent = life.ended_at.and(acquisition.left_at);
-        let ends = [acquisition.ended_by_caller(), killed, silent, Some(granted.promised_until)];
+        // What was promised by another clock is no promise any more.
+        let stepped = self.steps.iter().find(|(_, until)| *until >= granted.sent_at);
+        let stepped = stepped.map(|(from, _)| *from);
+        let ends =
+            [acquisition.ended_by_caller(), killed, silent, stepped, Some(granted.promised_until)];
         ends.into_iter().flatten().min()
+    }
+
+    /// Whether the store's clock was stepped meanwhile.
+    pub(super) fn is_stepped_between(&self, from_us: u64, until_us: u64) -> bool {
+        self.steps.iter().any(|(from, until)| *until >= from_us && *from <= until_us)
     }
 
     fn tell(&mut self, event: &Event) {
@@ -140,6 +151,7 @@ impl Story {
                 }
             }
             What::Killed { doing } => life.killed = Some((at, *doing)),
+            What::Stepped { from_us } => self.steps.push((*from_us, at)),
             What::Failed { fault } => self.faults.push(fault.clone()),
             What::Seen { lock, sent_us, waiters } => self.sights.push(Sight {
                 lock: lock.clone(),

@@ -146,8 +146,17 @@ impl Worker<'_> {
             let met = match fate {
                 // The driver comes when it likes.
                 Fate::Killed(Doing::Anything) | Fate::Stopped(Doing::Anything) => false,
-                Fate::Killed(Doing::Holding) | Fate::Stopped(Doing::Holding) => {
+                Fate::Killed(Doing::Holding) => {
                     let result = self.acquiring(true).blocking();
+                    self.enter(result, Inside::Fate)
+                }
+                Fate::Stopped(Doing::Holding) => {
+                    // Of a mutex, so that others write to its storage before the stale holder does.
+                    let locks = self.assignment.locks.iter();
+                    let mutexes: Vec<_> =
+                        locks.filter(|lock| lock.kind == LockKind::Mutex).collect();
+                    let plan = (*self.rng.pick(&mutexes)).clone();
+                    let result = self.acquiring_of(&plan, true).blocking();
                     self.enter(result, Inside::Fate)
                 }
                 Fate::Stopped(Doing::Queued) => self.stopped_in_the_queue(),
