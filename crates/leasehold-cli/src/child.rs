@@ -2,9 +2,10 @@
 
 use std::{
     ffi::OsString,
-    io,
+    fs::File,
+    io::{self, PipeWriter, Read, Write},
     os::{
-        fd::OwnedFd,
+        fd::{AsFd, AsRawFd, OwnedFd},
         unix::process::{CommandExt, ExitStatusExt},
     },
     process::{Command, ExitStatus},
@@ -26,17 +27,23 @@ pub(crate) struct Start<'a> {
     /// The command and its arguments.
     pub(crate) command: &'a [OsString],
     /// Variables that win over inherited ones.
-    pub(crate) environment: [(&'static str, String); 3],
+    pub(crate) environment: Vec<(String, String)>,
+    /// Inherited variables that are of no meaning for it.
+    pub(crate) without: Vec<OsString>,
     /// What the command inherits beside the standard streams.
     pub(crate) inherits: Option<OwnedFd>,
     /// Whether it takes the terminal.
     pub(crate) foreground: bool,
+    /// Whether it waits until it is let go.
+    pub(crate) gated: bool,
 }
 
 /// The running command. Its process id is the id of its group.
 #[derive(Debug)]
 pub(crate) struct Child {
     pid: Pid,
+    /// Where the command's process waits; the command does not begin when this is dropped.
+    gate: Option<PipeWriter>,
 }
 
 /// What became of the command.
@@ -55,18 +62,35 @@ impl Child {
         // Also after an upgrade has replaced the file during a long wait, this is still the
         // program that is running.
         let mut command = Command::new("/proc/self/exe");
-        command.arg0("leasehold").arg("__exec").process_group(0).envs(start.environment);
+        command.arg0("leasehold").arg("__exec").process_group(0);
+        start.without.iter().for_each(|variable| {
+            command.env_remove(variable);
+        });
+        command.envs(start.environment);
         if start.foreground {
             command.arg("--foreground");
         }
+        let gate = if start.gated { Some(io::pipe()?) } else { None };
+        if let Some((inside, _)) = &gate {
+            inherit(inside)?;
+            command.arg(format!("--gate={}", inside.as_raw_fd()));
+        }
         command.arg("--").args(start.command);
         if let Some(inherited) = &start.inherits {
-            // The command must inherit it. This program starts nothing else, so nothing else does;
-            // and here it is closed again when `start` goes out of scope.
-            fcntl_setfd(inherited, FdFlags::empty())?;
+            // This program starts nothing else from here on, so nothing else inherits it; and here
+            // it is closed again when `start` goes out of scope.
+            inherit(inherited)?;
         }
         let child = command.spawn()?;
-        Ok(Self { pid: Pid::from_child(&child) })
+        Ok(Self { pid: Pid::from_child(&child), gate: gate.map(|(_, outside)| outside) })
+    }
+
+    /// Lets the command begin.
+    pub(crate) fn let_go(&mut self) -> io::Result<()> {
+        match self.gate.take() {
+            Some(mut gate) => gate.write_all(b"!"),
+            None => Ok(()),
+        }
     }
 
     /// The id of the command's process group.
@@ -112,9 +136,19 @@ fn real_time_code(signal: i32) -> u8 {
     u8::try_from(128 + signal).unwrap_or(u8::MAX)
 }
 
-/// The hidden part: inside the new process group, takes the terminal and becomes the command.
-/// Returns only if that fails.
-pub(crate) fn become_command(args: &ExecArgs) -> Failure {
+fn inherit(descriptor: impl AsFd) -> io::Result<()> {
+    Ok(fcntl_setfd(descriptor, FdFlags::empty())?)
+}
+
+/// The hidden part: inside the new process group, waits at the gate, takes the terminal and becomes
+/// the command. Returns only if that fails.
+pub(crate) fn become_command(args: &ExecArgs) -> Result<Exit, Failure> {
+    if let Some(gate) = args.gate
+        && !is_let_go(gate)
+    {
+        // `run` was killed before anybody watched over the command.
+        return Ok(Exit::Lost);
+    }
     if args.foreground {
         terminal::come_to_foreground();
     }
@@ -125,11 +159,19 @@ pub(crate) fn become_command(args: &ExecArgs) -> Failure {
         _ => Exit::NotExecutable,
     };
     let program = program.display();
-    Failure::new(
+    Err(Failure::new(
         exit,
         match exit {
             Exit::NotFound => format!("{program}: command not found"),
             _ => format!("{program}: cannot be executed: {error}"),
         },
-    )
+    ))
+}
+
+/// Waits at the gate. The command must not inherit it: what is opened here is closed by `exec`.
+fn is_let_go(gate: i32) -> bool {
+    let opened = File::open(format!("/proc/self/fd/{gate}"));
+    let closed = nix::unistd::close(gate);
+    let (Ok(mut gate), Ok(())) = (opened, closed) else { return false };
+    matches!(gate.read(&mut [0]), Ok(1))
 }

@@ -3,12 +3,12 @@
 //! | code | meaning |
 //! | --- | --- |
 //! | 0 | done; of `run` and `adopt`: the command ended with 0 |
-//! | 1 | `show`: the lock is not in use |
+//! | 1 | `show`, `cancel`, `break`: the lock is not in use; `doctor`: the store is not healthy |
 //! | 64 | wrong usage: an unknown option, an invalid name, weight, TTL or URL, a lock that is in use with another capacity |
 //! | 69 | the store is unavailable, damaged or not safe to use |
 //! | 74 | the output could not be written |
 //! | 75 | the lock was not acquired, or the wait was cancelled (`-E` sets another code) |
-//! | 79 | the lease was lost or destroyed while the command ran; the command was ended; of `renew`, `release` and `adopt`: the grant was gone already |
+//! | 79 | the lease was lost or destroyed, or `--max-hold` was over, while the command ran; the command was ended; of `renew`, `release` and `adopt`: the grant was gone already |
 //! | 126 | the command was found but could not be executed |
 //! | 127 | the command was not found |
 //! | 128 + n | of `run` and `adopt`: signal n ended the command, or came while it waited for the lock |
@@ -25,13 +25,13 @@ use rustix::process::Signal;
 pub(crate) const HELP: &str = "\
 Exit codes:
     0        done; of `run` and `adopt`: the command ended with 0
-    1        `show`: the lock is not in use
+    1        `show`, `cancel`, `break`: the lock is not in use; `doctor`: not healthy
     64       wrong usage, or the lock is in use with another capacity
     69       the store is unavailable, damaged or not safe to use
     74       the output could not be written
     75       not acquired, or the wait was cancelled (see -E)
-    79       the lease was lost or destroyed, the command was ended; of `renew`, `release`,
-             `adopt`: the grant was gone already
+    79       the lease was lost or destroyed, or --max-hold was over: the command was ended;
+             of `renew`, `release`, `adopt`: the grant was gone already
     126      the command could not be executed
     127      the command was not found
     128 + n  signal n ended the command, or came while waiting
@@ -42,8 +42,10 @@ Exit codes:
 pub(crate) enum Exit {
     /// Everything was done.
     Success,
-    /// `show` found nobody using the lock.
+    /// Nobody uses the lock.
     NotInUse,
+    /// `doctor` found something wrong.
+    NotHealthy,
     /// The arguments cannot be obeyed.
     Usage,
     /// The store cannot be used.
@@ -72,7 +74,7 @@ impl Exit {
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::Success => 0,
-            Self::NotInUse => 1,
+            Self::NotInUse | Self::NotHealthy => 1,
             Self::Usage => 64,
             Self::Unavailable => 69,
             Self::Output => 74,
@@ -97,12 +99,13 @@ impl From<Exit> for ExitCode {
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
     message: String,
+    busy: bool,
 }
 
 impl Failure {
     /// A failure with its message.
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into() }
+        Self { exit, message: message.into(), busy: false }
     }
 
     /// The same with another exit code.
@@ -116,6 +119,11 @@ impl Failure {
         self.message.push_str("; ");
         self.message.push_str(consequence);
         self
+    }
+
+    /// Whether the lock was busy: not cancelled, not destroyed, no failure (rule W3).
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy
     }
 
     /// The same, with this exit code where the lock was not acquired (`-E`).
@@ -139,7 +147,8 @@ impl From<Error> for Failure {
             ErrorKind::Lost { .. } => Exit::Lost,
             _ => Exit::Unavailable,
         };
-        Self::new(exit, with_sources(&error))
+        let busy = error.is_timeout();
+        Self { exit, message: with_sources(&error), busy }
     }
 }
 
@@ -177,6 +186,7 @@ mod tests {
         let all = [
             Exit::Success,
             Exit::NotInUse,
+            Exit::NotHealthy,
             Exit::Usage,
             Exit::Unavailable,
             Exit::Output,

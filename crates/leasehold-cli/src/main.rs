@@ -6,12 +6,16 @@ mod child;
 mod commands;
 mod duration;
 mod exit;
+mod guardian;
 mod report;
 mod settings;
 mod signals;
 mod store;
+mod svg;
+mod talk;
 mod terminal;
 mod ticket;
+mod tip;
 
 use std::process::ExitCode;
 
@@ -20,6 +24,7 @@ use clap::Parser;
 use crate::{
     args::{Cli, Command},
     exit::{Exit, Failure},
+    settings::Settings,
 };
 
 fn main() -> ExitCode {
@@ -27,38 +32,53 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return not_parsed(&error).into(),
     };
-    match obey(cli.command) {
+    talk::set(&cli.everywhere);
+    match obey(cli) {
         Ok(exit) => exit.into(),
         Err(failure) => {
-            report::say(&failure);
+            talk::failure(&failure);
             failure.exit.into()
         }
     }
 }
 
-fn obey(command: Command) -> Result<Exit, Failure> {
-    let command = match command {
-        Command::Exec(args) => return Err(child::become_command(&args)),
-        Command::List(args) => return commands::list::list(args),
-        Command::Show(args) => return commands::show::show(args),
+/// What needs neither a store nor a runtime comes first: the hidden commands become something else.
+fn obey(cli: Cli) -> Result<Exit, Failure> {
+    let command = match cli.command {
+        Command::Exec(args) => return child::become_command(&args),
+        Command::Guard(_) => return Ok(guardian::guard()),
+        Command::Completions(args) => return commands::completions::completions(&args),
+        Command::Man(args) => return commands::man::man(&args),
         other => other,
     };
+    let settings = Settings::new(&cli.everywhere)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::new(Exit::Unavailable, format!("cannot start: {error}")))?;
-    runtime.block_on(async {
-        match command {
-            Command::Run(args) => commands::run::run(args).await,
-            Command::Acquire(args) => commands::acquire::acquire(args).await,
-            Command::Renew(args) => commands::renew::renew(args).await,
-            Command::Release(args) => commands::release::release(args).await,
-            Command::Adopt(args) => commands::adopt::adopt(args).await,
-            Command::List(_) | Command::Show(_) | Command::Exec(_) => {
-                unreachable!("they were obeyed above")
-            }
+    runtime.block_on(on_store(command, &settings))
+}
+
+async fn on_store(command: Command, settings: &Settings) -> Result<Exit, Failure> {
+    match command {
+        Command::Run(args) => commands::run::run(args, settings).await,
+        Command::Acquire(args) => commands::acquire::acquire(args, settings).await,
+        Command::Renew(args) => commands::renew::renew(args, settings).await,
+        Command::Release(args) => commands::release::release(args, settings).await,
+        Command::Adopt(args) => commands::adopt::adopt(args, settings).await,
+        Command::List(args) => commands::list::list(args, settings).await,
+        Command::Show(args) => commands::show::show(args, settings).await,
+        Command::Wait(args) => commands::wait::wait(args, settings).await,
+        Command::Watch(args) => commands::watch::watch(args, settings).await,
+        Command::Top(args) => commands::top::top(args, settings).await,
+        Command::Cancel(args) => commands::cancel::cancel(args, settings).await,
+        Command::Break(args) => commands::break_lock::break_lock(args, settings).await,
+        Command::Doctor(args) => commands::doctor::doctor(args, settings).await,
+        Command::Bench(args) => commands::bench::bench(args, settings).await,
+        Command::Exec(_) | Command::Guard(_) | Command::Completions(_) | Command::Man(_) => {
+            unreachable!("they were obeyed above")
         }
-    })
+    }
 }
 
 /// `--help` and `--version` arrive here too.
@@ -70,7 +90,13 @@ fn not_parsed(error: &clap::Error) -> Exit {
         let _ = error.print();
     } else {
         // A ticket in the wrong place.
-        report::say(harmless);
+        talk::failure(harmless);
     }
-    if error.use_stderr() { Exit::Usage } else { Exit::Success }
+    if !error.use_stderr() {
+        return Exit::Success;
+    }
+    if let Some(tip) = tip::of(error.kind(), std::env::args_os()) {
+        talk::note(tip);
+    }
+    Exit::Usage
 }

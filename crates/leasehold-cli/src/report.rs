@@ -1,4 +1,4 @@
-//! What `list` and `show` print: tables for people, one JSON document for programs.
+//! What commands print on stdout: tables for people, one JSON document for programs.
 
 use std::{
     fmt::Write as _,
@@ -274,9 +274,4 @@ fn write(text: &str) -> io::Result<()> {
 
 fn unwritten(error: &io::Error) -> Failure {
     Failure::new(Exit::Output, format!("cannot write the output: {error}"))
-}
-
-/// Says something on stderr. Where nobody listens any more, nothing is lost by going on.
-pub(crate) fn say(text: impl std::fmt::Display) {
-    let _ = writeln!(io::stderr().lock(), "leasehold: {text}");
 }

@@ -1,16 +1,18 @@
 //! What the program takes from its surroundings, and every environment variable it knows.
 //!
-//! Read: `LEASEHOLD_STORE`, where `--store` is not given, and `LEASEHOLD_TICKET`, where a command
-//! that takes a ticket is given none. Set for the command that `run` and `adopt` start:
-//! `LEASEHOLD_NAME`, `LEASEHOLD_FENCING_TOKEN` and `LEASEHOLD_TICKET`; all win over inherited ones,
-//! so in nested runs the command sees the innermost lock. Everything else, `LEASEHOLD_STORE`
-//! included, is passed on as it is. The place of the default store depends on the user alone, never
-//! on the environment, so that cron and a login shell meet.
+//! Read: `LEASEHOLD_STORE`, where `--store` is not given; `LEASEHOLD_TICKET`, where a command that
+//! takes a ticket is given none; `LEASEHOLD_HELD`, to warn of a `run` that waits for itself;
+//! `NO_COLOR` and `TERM`. Set for the command that `run` and `adopt` start: `LEASEHOLD_NAME`,
+//! `LEASEHOLD_FENCING_TOKEN` and `LEASEHOLD_TICKET`, of several locks also `LEASEHOLD_NAME_2` and so
+//! on, and `LEASEHOLD_HELD`; all win over inherited ones, so in nested runs the command sees the
+//! innermost lock. Everything else, `LEASEHOLD_STORE` included, is passed on as it is. The place of
+//! the default store depends on the user alone, never on the environment, so that cron and a login
+//! shell meet.
 
 use std::{env, ffi::OsString};
 
 use crate::{
-    args::PlaceArgs,
+    args::Everywhere,
     exit::{Exit, Failure},
 };
 
@@ -23,23 +25,23 @@ pub(crate) const FENCING_TOKEN: &str = "LEASEHOLD_FENCING_TOKEN";
 /// The ticket of the grant that the command runs under. It names the grant and binds nothing; it is
 /// a secret, and an environment is read by its own user alone. Empty counts as not set.
 pub(crate) const TICKET: &str = "LEASEHOLD_TICKET";
+/// The tickets of all grants that the command runs under, the innermost first, between spaces.
+pub(crate) const HELD: &str = "LEASEHOLD_HELD";
 
-/// Where the locks live and how much is said.
+/// Where the locks live.
 #[derive(Debug)]
 pub(crate) struct Settings {
     /// The store's URL; `None`: this user's store on this machine.
     pub(crate) store: Option<String>,
-    pub(crate) verbose: bool,
 }
 
 impl Settings {
     /// Arguments first, then the environment.
-    pub(crate) fn new(args: PlaceArgs) -> Result<Self, Failure> {
-        Self::from_parts(args, env::var_os(STORE))
+    pub(crate) fn new(args: &Everywhere) -> Result<Self, Failure> {
+        Self::from_parts(args.store.clone(), env::var_os(STORE))
     }
 
-    fn from_parts(args: PlaceArgs, variable: Option<OsString>) -> Result<Self, Failure> {
-        let PlaceArgs { store, verbose } = args;
+    fn from_parts(store: Option<String>, variable: Option<OsString>) -> Result<Self, Failure> {
         let inherited = variable.filter(|url| !url.is_empty());
         let store = match (store, inherited) {
             (Some(url), _) => Some(url),
@@ -49,7 +51,7 @@ impl Settings {
             })?),
             (None, None) => None,
         };
-        Ok(Self { store, verbose })
+        Ok(Self { store })
     }
 }
 
@@ -61,8 +63,7 @@ mod tests {
 
     fn settings(option: Option<&str>, variable: Option<&[u8]>) -> Result<Settings, Failure> {
         let store = option.map(str::to_owned);
-        let args = PlaceArgs { store, verbose: false };
-        Settings::from_parts(args, variable.map(|bytes| OsString::from_vec(bytes.to_vec())))
+        Settings::from_parts(store, variable.map(|bytes| OsString::from_vec(bytes.to_vec())))
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::{
 };
 
 use common::{PROGRAM, SECTION, Section, eventually, stderr, stdout};
-use libtest_mimic::{Arguments, Trial};
+use libtest_mimic::Trial;
 
 fn main() -> ExitCode {
     let trials = [
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         })
         .with_ignored_flag(ignored)
     });
-    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
+    common::run(trials.collect())
 }
 
 /// A user, and the program where that user can execute it.

@@ -3,7 +3,7 @@
 use leasehold::{Detached, LockManager};
 use serde::Serialize;
 
-use super::wait::{Waited, Wanted, check, holder_info};
+use super::request::{Line, Waited, Wanted, check, holder_info};
 use crate::{
     args::AcquireArgs,
     exit::{Exit, Failure},
@@ -11,6 +11,7 @@ use crate::{
     settings::Settings,
     signals::Signals,
     store::{self, Opened, Place, Store},
+    talk,
 };
 
 /// The document of `acquire --json`.
@@ -26,51 +27,46 @@ struct Document<'a> {
 }
 
 /// Acquires for whoever has the ticket (rule T8).
-pub(crate) async fn acquire(args: AcquireArgs) -> Result<Exit, Failure> {
-    let settings = Settings::new(args.lock.store.place.clone())?;
-    let info = holder_info(&args.lock)?;
-    check(&args.lock)?;
+pub(crate) async fn acquire(args: AcquireArgs, settings: &Settings) -> Result<Exit, Failure> {
+    let info = holder_info(&args.request)?;
+    check(&args.request.share, args.name.get())?;
     let mut signals = Signals::listen()
         .map_err(|error| Failure::new(Exit::Unavailable, format!("cannot start: {error}")))?;
-    let place = Place::of(&settings)?;
-    if settings.verbose {
-        place.say();
-    }
+    let place = Place::of(settings)?;
+    place.say();
     let store = match Store::open_unless(&place, &mut signals).await? {
         Opened::Store(store) => store,
         Opened::Signalled(signal) => return Ok(Exit::Signalled(signal)),
     };
-    let locks = store.into_manager(args.lock.store.namespace.clone(), info);
-    let outcome = acquire_from(&locks, &args, &mut signals, settings.verbose).await;
+    let locks = store.manager(args.request.namespace.namespace.clone(), info);
+    let outcome = acquire_from(&locks, &args, &mut signals).await;
     store::shut_down(&locks, &mut signals).await;
-    outcome.map_err(|failure| failure.conflicting_as(args.lock.wait.conflict_exit_code))
+    outcome.map_err(|failure| failure.conflicting_as(args.request.wait.conflict_exit_code))
 }
 
 async fn acquire_from(
     locks: &LockManager,
     args: &AcquireArgs,
     signals: &mut Signals,
-    verbose: bool,
 ) -> Result<Exit, Failure> {
-    let wanted = Wanted::open(locks, &args.lock)?;
-    wanted.warn_of_other_kinds(locks).await?;
-    let waited = wanted
-        .wait(&args.lock.wait, signals, verbose, |request| request.ttl(args.ttl.get()).detached())
-        .await?;
-    let detached = match waited {
+    let wanted = [Wanted::open(locks, args.name.get(), &args.request.share)?];
+    wanted[0].warn_of_other_kinds(locks).await?;
+    let (mut requests, line) = Line::of(&wanted, locks);
+    let request = requests.pop().expect("one lock, one request");
+    let request = request.timeout(args.request.wait.timeout()).ttl(args.ttl.get());
+    let detached = match line.wait(request.detached(), signals).await? {
         Waited::Signalled(signal) => return Ok(Exit::Signalled(signal)),
         Waited::Granted(detached) => detached,
     };
     if let Some(signal) = signals.ending_already().await {
-        give_back(locks, &wanted, &detached).await;
+        give_back(locks, &detached).await;
         return Ok(Exit::Signalled(signal));
     }
-    if verbose {
-        wanted.say_granted(detached.fencing_token());
-    }
+    let (lock, fencing) = (detached.ticket().lock(), detached.fencing_token());
+    talk::detail(format_args!("{lock}: granted, fencing token {fencing}"));
     if let Err(failure) = print(args, &detached) {
         // Nobody has the ticket, so nobody else could.
-        give_back(locks, &wanted, &detached).await;
+        give_back(locks, &detached).await;
         return Err(failure);
     }
     Ok(Exit::Success)
@@ -92,12 +88,13 @@ fn print(args: &AcquireArgs, detached: &Detached) -> Result<(), Failure> {
     })?)
 }
 
-async fn give_back(locks: &LockManager, wanted: &Wanted, detached: &Detached) {
+async fn give_back(locks: &LockManager, detached: &Detached) {
     let released = match locks.restore(detached.ticket()) {
         Ok(grant) => grant.release().await,
         Err(error) => Err(error),
     };
     if let Err(error) = released {
-        report::say(format_args!("{wanted}: giving the lock back failed: {error}"));
+        let lock = detached.ticket().lock();
+        talk::warning(format_args!("{lock}: giving the lock back failed: {error}"));
     }
 }

@@ -9,10 +9,12 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::keep::{Keeper, Loss};
+use super::keep::{Keepers, Loss};
 use crate::{
     child::{Change, Child},
+    guardian::Guardian,
     signals::Signals,
+    talk,
     terminal::Terminal,
 };
 
@@ -46,12 +48,17 @@ pub(crate) struct Running<'a> {
     pub(crate) changes: unix::Signal,
     pub(crate) signals: &'a mut Signals,
     pub(crate) terminal: Option<Terminal>,
+    /// Ends the command with this program, where the lock would pass on then.
+    pub(crate) guardian: Option<Guardian>,
+    /// Whether the command goes on when its lease is lost.
+    pub(crate) keep_going: bool,
 }
 
 impl Running<'_> {
     /// Returns when the command has ended.
-    pub(crate) async fn hold(mut self, keeper: Keeper<'_>) -> io::Result<End> {
-        let mut lost = pin!(keeper.until_lost());
+    pub(crate) async fn hold(mut self, keepers: Keepers<'_>) -> io::Result<End> {
+        let mut over = pin!(keepers.until_over());
+        let mut goes_on = false;
         // When the stopped command is to go on.
         let mut resume: Option<Instant> = None;
         loop {
@@ -59,20 +66,49 @@ impl Running<'_> {
             // before anything that would let the command go on.
             tokio::select! {
                 biased;
-                loss = &mut lost => return self.end(loss).await,
+                loss = &mut over, if !goes_on => {
+                    if !self.keep_going {
+                        return self.end(loss).await;
+                    }
+                    goes_on = true;
+                    talk::warning(format_args!("{}; the command goes on", loss.why));
+                }
                 _ = self.changes.recv() => {
                     while let Some(change) = self.child.change()? {
                         match change {
-                            Change::Ended(status) => return Ok(End::Ended(status)),
+                            Change::Ended(status) => return Ok(self.ended(status)),
                             Change::Stopped(signal) => resume = self.stopped(signal),
                         }
                     }
+                    self.keep_guardian();
                 }
                 () = at(resume) => {
                     resume = None;
                     self.resume();
                 }
                 signal = self.signals.next() => self.child.signal(signal),
+            }
+        }
+    }
+
+    fn ended(&mut self, status: ExitStatus) -> End {
+        if let Some(guardian) = self.guardian.take() {
+            guardian.dismiss();
+        }
+        End::Ended(status)
+    }
+
+    /// Whoever kills the guardian leaves the command unguarded for a moment only.
+    fn keep_guardian(&mut self) {
+        let Some(guardian) = &mut self.guardian else { return };
+        match guardian.keep() {
+            Ok(false) => {}
+            Ok(true) => talk::detail("the guardian was killed; another one watches"),
+            Err(error) => {
+                talk::warning(format_args!(
+                    "nobody ends the command if this program is killed: the guardian is gone: {error}"
+                ));
+                self.guardian = None;
             }
         }
     }
@@ -128,6 +164,9 @@ impl Running<'_> {
         while !ended {
             self.changes.recv().await;
             ended = self.has_ended()?;
+        }
+        if let Some(guardian) = self.guardian.take() {
+            guardian.dismiss();
         }
         Ok(End::Lost(loss))
     }

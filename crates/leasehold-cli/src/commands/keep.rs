@@ -6,12 +6,12 @@
 //! KILL. The command has a ticket of the grant and may extend it, so the TTL is not taken for what
 //! it was, but read off what the renewals brought.
 
-use std::{cell::Cell, sync::Arc, time::Duration};
+use std::{cell::Cell, future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 
 use leasehold::{Clock, Error, ErrorKind, Lease, LeaseState, Remaining, SystemClock};
 use leasehold_core::{LocalTime, Sleep, defaults};
 
-use crate::report;
+use crate::{duration, talk};
 
 /// How often a lease is looked at, or more often where its TTL is short. For one without a TTL the
 /// store is asked: nothing else would tell that somebody with the ticket gave it back.
@@ -23,18 +23,67 @@ const LOOKS: u32 = 2 * defaults::RENEWALS_PER_TTL;
 /// Deadlines that are as close as that are one, read twice.
 const SAME: Duration = Duration::from_millis(1);
 
-/// A lease that is lost, or will be before long.
+/// A lease that is lost, or will be before long, or has been held for long enough.
 #[derive(Debug)]
 pub(crate) struct Loss {
-    /// What to tell.
+    /// What to tell, and of which lock.
     pub(crate) why: String,
     /// How long the command may take between TERM and KILL.
     pub(crate) grace: Duration,
 }
 
+/// Keeps an eye on all leases that a command runs under.
+#[derive(Debug)]
+pub(crate) struct Keepers<'a> {
+    keepers: Vec<Keeper<'a>>,
+    /// The longest that the command may run.
+    max_hold: Option<(LocalTime, Duration)>,
+}
+
+impl<'a> Keepers<'a> {
+    /// Keeps an eye on leases that were just granted.
+    pub(crate) fn new(leases: &'a [Lease], grace: Duration, max_hold: Option<Duration>) -> Self {
+        assert!(!leases.is_empty(), "a command runs under a lock");
+        let keepers: Vec<_> = leases.iter().map(|lease| Keeper::new(lease, grace)).collect();
+        let now = keepers[0].clock.now();
+        Self { keepers, max_hold: max_hold.map(|longest| (now.after(longest), longest)) }
+    }
+
+    /// Returns when the first of the leases is lost or soon will be, or when the command has run
+    /// for as long as it may.
+    pub(crate) async fn until_over(self) -> Loss {
+        let (clock, grace) = (Arc::clone(&self.keepers[0].clock), self.keepers[0].grace);
+        let lock = self.keepers[0].lease.lock().to_string();
+        let mut losses: Vec<_> =
+            self.keepers.into_iter().map(|keeper| Box::pin(keeper.until_lost())).collect();
+        let mut enough = pin!(async {
+            match self.max_hold {
+                None => std::future::pending().await,
+                Some((end, longest)) => {
+                    Sleep::until(clock, end).await;
+                    longest
+                }
+            }
+        });
+        poll_fn(|cx| {
+            for loss in &mut losses {
+                if let Poll::Ready(loss) = loss.as_mut().poll(cx) {
+                    return Poll::Ready(loss);
+                }
+            }
+            enough.as_mut().poll(cx).map(|longest| {
+                let longest = duration::format(longest);
+                let why = format!("{lock}: held for {longest}, as long as --max-hold allows");
+                Loss { why, grace }
+            })
+        })
+        .await
+    }
+}
+
 /// Keeps an eye on one lease.
 #[derive(Debug)]
-pub(crate) struct Keeper<'a> {
+struct Keeper<'a> {
     lease: &'a Lease,
     grace: Duration,
     clock: Arc<dyn Clock>,
@@ -51,7 +100,7 @@ struct Certain {
 
 impl<'a> Keeper<'a> {
     /// Keeps an eye on a lease that was just granted.
-    pub(crate) fn new(lease: &'a Lease, grace: Duration) -> Self {
+    fn new(lease: &'a Lease, grace: Duration) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let certain =
             lease.certain_for().map(|full| Certain { until: clock.now().after(full), full });
@@ -60,7 +109,7 @@ impl<'a> Keeper<'a> {
 
     /// Returns when the lease is lost or, where it has a TTL and is no longer renewed, when it is
     /// time to end the command.
-    pub(crate) async fn until_lost(self) -> Loss {
+    async fn until_lost(self) -> Loss {
         tokio::select! {
             biased;
             loss = self.until_last_moment() => loss,
@@ -89,7 +138,7 @@ impl<'a> Keeper<'a> {
                 LeaseState::Unknown if !told => {
                     told = true;
                     let lock = self.lease.lock();
-                    report::say(format_args!("{lock}: the lease cannot be renewed now"));
+                    talk::warning(format_args!("{lock}: the lease cannot be renewed now"));
                 }
                 LeaseState::Unknown => {}
                 _ => told = false,
@@ -116,6 +165,7 @@ impl<'a> Keeper<'a> {
 
     /// Past the deadline the lock may be somebody else's, and every moment is too much.
     fn loss(&self, why: String) -> Loss {
+        let why = format!("{}: {why}", self.lease.lock());
         let left = self.look().map(|certain| certain.kill_at().since(self.clock.now()));
         Loss { why, grace: left.map_or(self.grace, |left| self.grace.min(left)) }
     }
@@ -126,9 +176,10 @@ impl<'a> Keeper<'a> {
 }
 
 impl Certain {
-    /// The last moment for KILL: a little before the deadline, for the signal to do its work.
+    /// The last moment for KILL: a little before the deadline, for the signal to do its work, on a
+    /// machine that is busy, too.
     fn kill_at(self) -> LocalTime {
-        earlier(self.until, (self.full / 20).min(Duration::from_millis(50)))
+        earlier(self.until, (self.full / 20).min(Duration::from_millis(250)))
     }
 }
 

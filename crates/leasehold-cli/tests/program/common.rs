@@ -4,13 +4,15 @@
 use std::{
     fs::File,
     io::{BufRead, BufReader, Write},
+    os::fd::AsRawFd,
     path::{Path, PathBuf},
-    process::{Child, ChildStdin, Command, ExitStatus, Output, Stdio},
+    process::{Child, ChildStdin, Command, ExitCode, ExitStatus, Output, Stdio},
     sync::mpsc::{Receiver, RecvTimeoutError, channel},
     thread,
     time::{Duration, Instant},
 };
 
+use libtest_mimic::{Arguments, Trial};
 use rustix::{
     fs::{FlockOperation, flock},
     process::{Pid, Signal, kill_process},
@@ -26,14 +28,41 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_leasehold");
 /// A command that says when it is in and which group it leads, and ends when its stdin does.
 pub(crate) const SECTION: &str = "echo in $$; read line; echo out";
 
+/// How many trials run at a time: they wait most of their time, so more than there are processors.
+const AT_A_TIME: usize = 6;
+
+pub(crate) fn trial(name: &str, test: impl FnOnce() + Send + 'static) -> Trial {
+    Trial::test(name, move || {
+        test();
+        Ok(())
+    })
+}
+
+/// Runs trials as the arguments say, and more at a time than there are processors.
+pub(crate) fn run(trials: Vec<Trial>) -> ExitCode {
+    run_with(Arguments::from_args(), trials)
+}
+
+pub(crate) fn run_with(mut arguments: Arguments, trials: Vec<Trial>) -> ExitCode {
+    arguments.test_threads.get_or_insert(AT_A_TIME);
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
 /// A store in a private directory that vanishes with the test.
 pub(crate) struct Store {
     dir: tempfile::TempDir,
+    /// Where it is instead.
+    server: Option<String>,
 }
 
 impl Store {
     pub(crate) fn new() -> Self {
-        Self { dir: tempfile::tempdir().expect("a private directory") }
+        Self { dir: tempfile::tempdir().expect("a private directory"), server: None }
+    }
+
+    /// A store on a server, under a prefix of its own.
+    pub(crate) fn on_server(url: &str, prefix: &str) -> Self {
+        Self { server: Some(format!("{url}?prefix={prefix}")), ..Self::new() }
     }
 
     pub(crate) fn dir(&self) -> &Path {
@@ -45,6 +74,9 @@ impl Store {
     }
 
     pub(crate) fn url(&self) -> String {
+        if let Some(server) = &self.server {
+            return server.clone();
+        }
         format!("sqlite:{}", self.database().display())
     }
 
@@ -187,9 +219,15 @@ impl Section {
 
     /// Waits for the line `in PID` of [`SECTION`].
     pub(crate) fn is_in(&self) -> Pid {
-        let line = self.line().expect("the section begins");
+        let line = self.line().unwrap_or_else(|| panic!("no section: {}", self.said()));
         let pid = line.strip_prefix("in ").unwrap_or_else(|| panic!("a section, not {line:?}"));
         Pid::from_raw(pid.parse().expect("a number")).expect("a process id")
+    }
+
+    /// What the program, which has ended, has said on stderr.
+    fn said(&self) -> String {
+        let stderr = self.process.stderr.as_ref().expect("stderr is a pipe");
+        std::fs::read_to_string(format!("/proc/self/fd/{}", stderr.as_raw_fd())).expect("UTF-8")
     }
 
     /// Sends a signal until the command says the line: a shell may hear one that comes just before

@@ -5,10 +5,18 @@ use std::time::{Duration, Instant};
 use crate::common::{Store, eventually, lives, stderr};
 use rustix::process::{Signal, kill_process};
 
+trials! {
+    the_lock_is_held_until_the_command_of_a_killed_run_has_ended,
+    and_until_those_who_inherited_it_have_ended,
+    with_close_the_lock_ends_with_run,
+    a_killed_waiter_delays_nobody,
+    a_killed_command_frees_the_lock,
+    reports_answer_while_a_process_is_stopped_inside_the_store,
+}
+
 /// Three times what a crash may cost (200 ms), for busy machines.
 const AT_ONCE: Duration = Duration::from_millis(600);
 
-#[test]
 fn the_lock_is_held_until_the_command_of_a_killed_run_has_ended() {
     let store = Store::new();
     let mut killed = store.section(&["n"]);
@@ -28,7 +36,6 @@ fn the_lock_is_held_until_the_command_of_a_killed_run_has_ended() {
     assert_eq!(next.finish(), Some(0));
 }
 
-#[test]
 fn and_until_those_who_inherited_it_have_ended() {
     let store = Store::new();
     let script = "exec 3<&0; sh -c 'echo in $$; read line' <&3 & wait";
@@ -44,7 +51,6 @@ fn and_until_those_who_inherited_it_have_ended() {
     assert!(output.status.success(), "{output:?}");
 }
 
-#[test]
 fn with_close_the_lock_ends_with_run() {
     let store = Store::new();
     let killed = store.section(&["n", "--close"]);
@@ -59,7 +65,6 @@ fn with_close_the_lock_ends_with_run() {
     assert_eq!(next.finish(), Some(0));
 }
 
-#[test]
 fn a_killed_waiter_delays_nobody() {
     let store = Store::new();
     let mut holder = store.section(&["n"]);
@@ -84,7 +89,6 @@ fn a_killed_waiter_delays_nobody() {
     assert_eq!(last.finish(), Some(0));
 }
 
-#[test]
 fn a_killed_command_frees_the_lock() {
     let store = Store::new();
     let mut section = store.section(&["n"]);
@@ -97,7 +101,6 @@ fn a_killed_command_frees_the_lock() {
     assert_eq!(next.finish(), Some(0));
 }
 
-#[test]
 fn reports_answer_while_a_process_is_stopped_inside_the_store() {
     let store = Store::new();
     let mut holder = store.section(&["held"]);

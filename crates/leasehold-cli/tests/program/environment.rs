@@ -2,10 +2,17 @@
 
 use crate::common::{PROGRAM, Store, stdout};
 
+trials! {
+    the_lock_is_told_and_wins_over_what_is_inherited,
+    nested_runs_see_the_inner_lock,
+    an_adopted_grant_is_told_like_one_that_was_waited_for,
+    nothing_is_inherited_but_the_standard_streams_and_the_lock,
+    signals_are_as_a_command_expects_them,
+}
+
 const PRINT: &str =
     "echo $LEASEHOLD_NAME $LEASEHOLD_FENCING_TOKEN $LEASEHOLD_STORE $LEASEHOLD_TICKET";
 
-#[test]
 fn the_lock_is_told_and_wins_over_what_is_inherited() {
     let store = Store::new();
     let mut command = store.leasehold(&["run", "mine", "--", "sh", "-c", PRINT]);
@@ -19,7 +26,6 @@ fn the_lock_is_told_and_wins_over_what_is_inherited() {
     assert!(fields[3].starts_with("lh1/default/mutex/mine/"), "the ticket wins too");
 }
 
-#[test]
 fn nested_runs_see_the_inner_lock() {
     let store = Store::new();
     let script = format!("{PRINT}; '{PROGRAM}' run inner -- sh -c '{PRINT}'; {PRINT}");
@@ -33,7 +39,6 @@ fn nested_runs_see_the_inner_lock() {
     assert!(inner[3].starts_with("lh1/default/mutex/inner/"), "the ticket is the inner one");
 }
 
-#[test]
 fn an_adopted_grant_is_told_like_one_that_was_waited_for() {
     let store = Store::new();
     let acquired = store.output(&["acquire", "a b", "--ttl", "10m", "--json"]);
@@ -45,7 +50,6 @@ fn an_adopted_grant_is_told_like_one_that_was_waited_for() {
     assert_eq!(stdout(&output), expected, "the ticket stays, and so does the fencing token");
 }
 
-#[test]
 fn nothing_is_inherited_but_the_standard_streams_and_the_lock() {
     let store = Store::new();
     // `ls` itself opens the directory it lists.
@@ -64,7 +68,6 @@ fn nothing_is_inherited_but_the_standard_streams_and_the_lock() {
     assert_eq!(without, stdout(&shell).lines().count(), "--close leaves the standard streams");
 }
 
-#[test]
 fn signals_are_as_a_command_expects_them() {
     let store = Store::new();
     let script = "grep -E '^Sig(Blk|Ign)' /proc/self/status";

@@ -8,6 +8,20 @@ use std::{
 
 use crate::common::{PROGRAM, Store, stderr, stdout};
 
+trials! {
+    the_command_s_own_code_is_passed_on,
+    a_command_that_cannot_be_started,
+    wrong_usage,
+    durations_are_explained,
+    a_capacity_that_is_not_the_one_in_use,
+    stores_that_are_none,
+    a_store_under_another_clock_is_unavailable,
+    nothing_in_use,
+    help_and_version,
+    verbose_says_where_and_what,
+    a_reader_that_has_gone_away_is_no_error,
+}
+
 /// Exit code, stdout and stderr; the test's directory is written as `DIR`.
 #[track_caller]
 fn check(store: &Store, args: &[&str], code: i32, out: &str, err: &str) {
@@ -21,7 +35,6 @@ fn check(store: &Store, args: &[&str], code: i32, out: &str, err: &str) {
     assert_eq!(seen, (Some(code), out.to_owned(), err.to_owned()), "{args:?}");
 }
 
-#[test]
 fn the_command_s_own_code_is_passed_on() {
     let store = Store::new();
     check(&store, &["run", "n", "--", "true"], 0, "", "");
@@ -32,7 +45,6 @@ fn the_command_s_own_code_is_passed_on() {
     check(&store, &["run", "n", "--", "sh", "-c", "kill -40 $$"], 168, "", "");
 }
 
-#[test]
 fn a_command_that_cannot_be_started() {
     let store = Store::new();
     let command_not_found = "leasehold: no-such-program: command not found\n";
@@ -60,7 +72,6 @@ fn a_command_that_cannot_be_started() {
     store.wait_for_counts(0, 0);
 }
 
-#[test]
 fn wrong_usage() {
     let store = Store::new();
     for args in [
@@ -101,14 +112,12 @@ fn wrong_usage() {
     assert!(!store.database().exists(), "wrong usage has made a store");
 }
 
-#[test]
 fn durations_are_explained() {
     let store = Store::new();
     let output = store.output(&["run", "n", "--wait", "10x", "--", "true"]);
     assert!(stderr(&output).contains("1h30m"), "{output:?}");
 }
 
-#[test]
 fn a_capacity_that_is_not_the_one_in_use() {
     let store = Store::new();
     let mut holder = store.section(&["n", "--permits", "3"]);
@@ -124,10 +133,15 @@ fn a_capacity_that_is_not_the_one_in_use() {
     check(&store, &["run", "n", "--permits", "5", "--", "true"], 0, "", "");
 }
 
-#[test]
 fn stores_that_are_none() {
     let store = Store::new();
-    for (url, code) in [("redis://user:hunter2@host", 64), ("memory:", 64), ("locks", 64)] {
+    for (url, code) in [
+        ("mysql://user:hunter2@host", 64),
+        ("redis://user:hunter2@host:x", 64),
+        ("redis://user:hunter2@127.0.0.1:1", 69),
+        ("memory:", 64),
+        ("locks", 64),
+    ] {
         let output = store.output(&["run", "n", "--store", url, "--", "true"]);
         assert_eq!(output.status.code(), Some(code), "{output:?}");
         assert!(!stderr(&output).contains("hunter2"), "a password is shown");
@@ -144,7 +158,6 @@ fn stores_that_are_none() {
     assert_eq!(output.status.code(), Some(69), "{output:?}");
 }
 
-#[test]
 fn a_store_under_another_clock_is_unavailable() {
     let store = Store::new();
     check(&store, &["run", "n", "--", "true"], 0, "", "");
@@ -159,11 +172,15 @@ fn a_store_under_another_clock_is_unavailable() {
     }
 }
 
-#[test]
 fn nothing_in_use() {
     let store = Store::new();
     let place = "leasehold: store: sqlite:DIR/locks.db";
-    check(&store, &["list"], 0, "", &format!("{place} (not there yet)\n"));
+    let none_of = "leasehold: no lock is in use in the namespace default; `leasehold list --all` shows \
+                   those of all namespaces\n";
+    check(&store, &["list"], 0, "", &format!("{place} (not there yet)\n{none_of}"));
+    let none_at_all = format!("{place} (not there yet)\nleasehold: no lock is in use\n");
+    check(&store, &["list", "--all"], 0, "", &none_at_all);
+    check(&store, &["list", "-q"], 0, "", "");
     check(&store, &["show", "n"], 1, "", "leasehold: \"n\": not in use\n");
     let kind = ["show", "n", "--kind", "mutex"];
     check(&store, &kind, 1, "", "leasehold: mutex \"n\": not in use\n");
@@ -173,11 +190,10 @@ fn nothing_in_use() {
     check(&store, &["show", "n", "--json"], 1, none, "");
     assert!(!store.database().exists(), "looking has made a store");
     check(&store, &["run", "n", "--", "true"], 0, "", "");
-    check(&store, &["list"], 0, "", &format!("{place}\n"));
+    check(&store, &["list"], 0, "", &format!("{place}\n{none_of}"));
     check(&store, &["list", "--json"], 0, empty, "");
 }
 
-#[test]
 fn help_and_version() {
     let store = Store::new();
     for args in [&["--help"][..], &["--version"], &["run", "--help"], &["help", "list"]] {
@@ -190,7 +206,6 @@ fn help_and_version() {
     assert!(stdout(&store.output(&["run", "--help"])).contains("Exit codes:"));
 }
 
-#[test]
 fn verbose_says_where_and_what() {
     let store = Store::new();
     let output = store.output(&["run", "n", "-v", "--", "true"]);
@@ -201,7 +216,6 @@ fn verbose_says_where_and_what() {
     assert_eq!(lines.len(), 2, "{text}");
 }
 
-#[test]
 fn a_reader_that_has_gone_away_is_no_error() {
     let store = Store::new();
     let mut holder = store.section(&["n"]);

@@ -6,8 +6,29 @@ use crate::common::{PROGRAM, SECTION, Section, Store, eventually, lives, stderr,
 use rustix::process::Signal;
 use serde_json::Value;
 
+trials! {
+    acquired_in_one_shell_and_released_in_another,
+    every_kind_in_every_namespace_and_fencing_tokens_grow,
+    acquire_waits_in_line_and_gives_up_like_run,
+    a_signal_ends_the_wait_of_acquire,
+    a_ticket_that_nobody_gets_holds_nothing,
+    renew_prolongs_and_sets_the_ttl,
+    adopt_of_what_has_run_out_runs_nothing,
+    adopt_renews_while_the_command_runs_and_frees_after,
+    adopt_passes_code_and_signals_on,
+    the_command_of_a_killed_adopt_is_ended_at_once,
+    the_command_of_a_killed_adopt_goes_on_if_it_may_and_keeps_the_lock,
+    the_command_of_run_extends_its_own_grant_and_renewals_do_not_shorten_it,
+    what_is_held_without_a_ttl_stays_so,
+}
+
 /// What the other shell is told when it comes too late.
-const GONE: &str = "leasehold: mutex \"job\": the grant of this ticket is gone\n";
+fn gone(store: &Store) -> String {
+    let url = store.url();
+    format!(
+        "leasehold: mutex \"job\": the grant of this ticket is gone, or of another store than {url}\n"
+    )
+}
 
 #[track_caller]
 fn refused(store: &Store, name: &str) {
@@ -15,7 +36,6 @@ fn refused(store: &Store, name: &str) {
     assert_eq!(output.status.code(), Some(75), "{output:?}");
 }
 
-#[test]
 fn acquired_in_one_shell_and_released_in_another() {
     let store = Store::new();
     let script = format!("t=$('{PROGRAM}' acquire job --ttl 10m --label nightly); echo \"$t\"");
@@ -41,11 +61,10 @@ fn acquired_in_one_shell_and_released_in_another() {
     assert_eq!(store.counts(), (0, 0));
 
     let again = store.output(&["release", &ticket]);
-    assert_eq!((again.status.code(), stderr(&again)), (Some(79), GONE.to_owned()));
+    assert_eq!((again.status.code(), stderr(&again)), (Some(79), gone(&store)));
     assert!(store.output(&["run", "job", "--no-wait", "--", "true"]).status.success());
 }
 
-#[test]
 fn every_kind_in_every_namespace_and_fencing_tokens_grow() {
     let store = Store::new();
     let mut last = 0;
@@ -73,7 +92,6 @@ fn every_kind_in_every_namespace_and_fencing_tokens_grow() {
     }
 }
 
-#[test]
 fn acquire_waits_in_line_and_gives_up_like_run() {
     let store = Store::new();
     let mut holder = store.section(&["job"]);
@@ -96,7 +114,6 @@ fn acquire_waits_in_line_and_gives_up_like_run() {
     assert_eq!(store.counts(), (1, 0));
 }
 
-#[test]
 fn a_signal_ends_the_wait_of_acquire() {
     let store = Store::new();
     let mut holder = store.section(&["job"]);
@@ -111,7 +128,6 @@ fn a_signal_ends_the_wait_of_acquire() {
     assert_eq!(store.counts(), (0, 0));
 }
 
-#[test]
 fn a_ticket_that_nobody_gets_holds_nothing() {
     let store = Store::new();
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
@@ -126,7 +142,6 @@ fn a_ticket_that_nobody_gets_holds_nothing() {
     }
 }
 
-#[test]
 fn renew_prolongs_and_sets_the_ttl() {
     let store = Store::new();
     let ticket = store.ticket(&["job", "--ttl", "30s"]);
@@ -146,19 +161,18 @@ fn renew_prolongs_and_sets_the_ttl() {
     store.wait_for_counts(0, 0);
     for args in [&["renew", &ticket][..], &["renew", &ticket, "--ttl", "10m"]] {
         let output = store.output(args);
-        assert_eq!((output.status.code(), stderr(&output)), (Some(79), GONE.to_owned()));
+        assert_eq!((output.status.code(), stderr(&output)), (Some(79), gone(&store)));
     }
     assert_eq!(store.counts(), (0, 0), "a grant that is gone is never revived");
 }
 
-#[test]
 fn adopt_of_what_has_run_out_runs_nothing() {
     let store = Store::new();
     let ticket = store.ticket(&["job", "--ttl", "50ms"]);
     store.wait_for_counts(0, 0);
     let output = store.output(&["adopt", &ticket, "--", "echo", "ran"]);
     assert_eq!((output.status.code(), stdout(&output)), (Some(79), String::new()));
-    assert_eq!(stderr(&output), GONE.replace('\n', "; the command was not started\n"));
+    assert_eq!(stderr(&output), gone(&store).replace('\n', "; the command was not started\n"));
     // Also when the lock is somebody else's by now.
     let mut next = store.section(&["job"]);
     next.is_in();
@@ -169,7 +183,6 @@ fn adopt_of_what_has_run_out_runs_nothing() {
     assert_eq!(next.finish(), Some(0));
 }
 
-#[test]
 fn adopt_renews_while_the_command_runs_and_frees_after() {
     let store = Store::new();
     let ticket = store.ticket(&["job", "--ttl", "1s"]);
@@ -186,7 +199,6 @@ fn adopt_renews_while_the_command_runs_and_frees_after() {
     assert_eq!(store.output(&["release", &ticket]).status.code(), Some(79));
 }
 
-#[test]
 fn adopt_passes_code_and_signals_on() {
     let store = Store::new();
     let adopt = |script: &str| {
@@ -207,11 +219,24 @@ fn adopt_passes_code_and_signals_on() {
     assert_eq!(store.counts(), (0, 0));
 }
 
-#[test]
-fn an_adopted_lock_is_held_until_the_command_of_a_killed_adopt_has_ended() {
+fn the_command_of_a_killed_adopt_is_ended_at_once() {
+    let store = Store::new();
+    for args in [&[][..], &["--close"]] {
+        let ticket = store.ticket(&["job", "--ttl", "10m"]);
+        let killed = store.start("adopt", &[&[&*ticket], args].concat(), SECTION);
+        let command = killed.is_in();
+        refused(&store, "job");
+        killed.signal(Signal::KILL);
+        let next = store.output(&["run", "job", "--wait", "10s", "--", "true"]);
+        assert!(next.status.success(), "{next:?}");
+        eventually("the command is ended", || !lives(command));
+    }
+}
+
+fn the_command_of_a_killed_adopt_goes_on_if_it_may_and_keeps_the_lock() {
     let store = Store::new();
     let ticket = store.ticket(&["job", "--ttl", "10m"]);
-    let mut killed = store.start("adopt", &[&ticket], SECTION);
+    let mut killed = store.start("adopt", &[&ticket, "--keep-going"], SECTION);
     let command = killed.is_in();
     killed.signal(Signal::KILL);
     assert_eq!(killed.end().code(), None);
@@ -223,20 +248,6 @@ fn an_adopted_lock_is_held_until_the_command_of_a_killed_adopt_has_ended() {
     assert!(next.status.success(), "{next:?}");
 }
 
-#[test]
-fn with_close_an_adopted_lock_ends_with_adopt() {
-    let store = Store::new();
-    let ticket = store.ticket(&["job", "--ttl", "10m"]);
-    let killed = store.start("adopt", &[&ticket, "--close"], SECTION);
-    let command = killed.is_in();
-    refused(&store, "job");
-    killed.signal(Signal::KILL);
-    let next = store.output(&["run", "job", "--wait", "10s", "--", "true"]);
-    assert!(next.status.success(), "{next:?}");
-    assert!(lives(command), "the command was promised nothing and goes on");
-}
-
-#[test]
 fn the_command_of_run_extends_its_own_grant_and_renewals_do_not_shorten_it() {
     let store = Store::new();
     let script = format!("'{PROGRAM}' renew --ttl 10m; echo $?; read line");
@@ -253,7 +264,6 @@ fn the_command_of_run_extends_its_own_grant_and_renewals_do_not_shorten_it() {
     assert_eq!(store.counts(), (0, 0));
 }
 
-#[test]
 fn what_is_held_without_a_ttl_stays_so() {
     let store = Store::new();
     let script =

@@ -12,6 +12,19 @@ use leasehold_core::{Backend, Destroyed, LockId, LockKind, LockName, Namespace};
 use leasehold_sqlite::SqliteBackend;
 use rustix::process::{Signal, kill_process_group};
 
+trials! {
+    a_destroyed_lock_ends_the_command,
+    a_grace_that_no_clock_can_count_ends_the_command_all_the_same,
+    who_ignores_term_is_killed_after_the_grace_with_the_whole_pipeline,
+    those_left_behind_by_a_polite_command_get_their_grace_and_end_too,
+    a_lease_is_renewed_for_longer_than_its_ttl,
+    a_run_that_was_stopped_past_its_ttl_kills_its_command_first_of_all,
+    a_holder_that_was_stopped_with_its_command_loses_its_grant_by_ttl_alone_and_learns_of_it,
+    a_lease_that_its_command_gave_back_is_lost,
+    a_store_that_does_not_answer_ends_the_command_before_the_lock_can_pass_on,
+    a_store_that_answers_again_in_time_loses_nothing,
+}
+
 fn destroy(store: &Store, name: &str) {
     let backend = SqliteBackend::from_url(&store.url()).unwrap();
     let name = LockName::new(name).unwrap();
@@ -30,7 +43,6 @@ const STUBBORN: &str = "trap '' TERM; exec 3<&0 4>&1; \
     sh -c 'echo in $$ >&4; read line' <&3 | sh -c 'echo in $$ >&4; cat' & \
     echo in $$; read line; wait";
 
-#[test]
 fn a_destroyed_lock_ends_the_command() {
     for ttl in [&[][..], &["--ttl", "30s"]] {
         let store = Store::new();
@@ -46,7 +58,6 @@ fn a_destroyed_lock_ends_the_command() {
     }
 }
 
-#[test]
 fn a_grace_that_no_clock_can_count_ends_the_command_all_the_same() {
     let store = Store::new();
     let mut section = store.script(&["n", "--grace", "18000000000000000000s"], POLITE);
@@ -56,7 +67,6 @@ fn a_grace_that_no_clock_can_count_ends_the_command_all_the_same() {
     assert_eq!(section.end().code(), Some(79));
 }
 
-#[test]
 fn who_ignores_term_is_killed_after_the_grace_with_the_whole_pipeline() {
     let store = Store::new();
     let mut section = store.script(&["n", "--grace", "400ms"], STUBBORN);
@@ -70,7 +80,6 @@ fn who_ignores_term_is_killed_after_the_grace_with_the_whole_pipeline() {
     }
 }
 
-#[test]
 fn those_left_behind_by_a_polite_command_get_their_grace_and_end_too() {
     let store = Store::new();
     let script = "exec 3<&0; \
@@ -86,7 +95,6 @@ fn those_left_behind_by_a_polite_command_get_their_grace_and_end_too() {
     }
 }
 
-#[test]
 fn a_lease_is_renewed_for_longer_than_its_ttl() {
     let store = Store::new();
     let mut section = store.section(&["n", "--ttl", "1s"]);
@@ -97,7 +105,6 @@ fn a_lease_is_renewed_for_longer_than_its_ttl() {
     assert_eq!(section.finish(), Some(0));
 }
 
-#[test]
 fn a_run_that_was_stopped_past_its_ttl_kills_its_command_first_of_all() {
     let store = Store::new();
     let mut stopped = store.script(&["n", "--ttl", "1s"], "trap '' TERM; echo in $$; read line");
@@ -114,7 +121,6 @@ fn a_run_that_was_stopped_past_its_ttl_kills_its_command_first_of_all() {
     assert!(start.elapsed() < Duration::from_secs(2), "there is no grace past the deadline");
 }
 
-#[test]
 fn a_holder_that_was_stopped_with_its_command_loses_its_grant_by_ttl_alone_and_learns_of_it() {
     let store = Store::new();
     let ttl = Duration::from_secs(2);
@@ -137,7 +143,6 @@ fn a_holder_that_was_stopped_with_its_command_loses_its_grant_by_ttl_alone_and_l
     assert_eq!(next.finish(), Some(0));
 }
 
-#[test]
 fn a_lease_that_its_command_gave_back_is_lost() {
     for ttl in [&[][..], &["--ttl", "1s"]] {
         let store = Store::new();
@@ -151,7 +156,6 @@ fn a_lease_that_its_command_gave_back_is_lost() {
     }
 }
 
-#[test]
 fn a_store_that_does_not_answer_ends_the_command_before_the_lock_can_pass_on() {
     let store = Store::new();
     let ttl = Duration::from_secs(3);
@@ -174,7 +178,6 @@ fn a_store_that_does_not_answer_ends_the_command_before_the_lock_can_pass_on() {
     assert!(next.status.success(), "{next:?}");
 }
 
-#[test]
 fn a_store_that_answers_again_in_time_loses_nothing() {
     let store = Store::new();
     let mut section = store.script(&["n", "--ttl", "15s", "--grace", "100ms"], SECTION);
@@ -183,7 +186,7 @@ fn a_store_that_answers_again_in_time_loses_nothing() {
     let mut errors = BufReader::new(section.process.stderr.take().unwrap());
     let mut line = String::new();
     errors.read_line(&mut line).unwrap();
-    assert_eq!(line, "leasehold: mutex \"n\": the lease cannot be renewed now\n");
+    assert_eq!(line, "leasehold: warning: mutex \"n\": the lease cannot be renewed now\n");
     drop(blocked);
     eventually("it is renewed", || store.holder()["ttl_left_ms"].as_u64() > Some(12_000));
     assert_eq!(section.finish(), Some(0));

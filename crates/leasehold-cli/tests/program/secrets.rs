@@ -4,6 +4,10 @@ use std::process::Output;
 
 use crate::common::{PROGRAM, Store, stderr, stdout};
 
+trials! {
+    no_command_tells_a_token,
+}
+
 /// What was said, with the secrets to look for in it.
 struct Said {
     texts: Vec<String>,
@@ -41,7 +45,6 @@ fn acquire(store: &Store, said: &mut Said, args: &[&str]) -> String {
     ticket
 }
 
-#[test]
 fn no_command_tells_a_token() {
     let store = Store::new();
     let mut said = Said { texts: Vec::new(), secrets: Vec::new() };

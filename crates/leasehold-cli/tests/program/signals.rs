@@ -8,6 +8,14 @@ use std::{
 use crate::common::{PROGRAM, Section, Store, eventually, lives};
 use rustix::process::{Pid, Signal};
 
+trials! {
+    each_is_passed_on,
+    the_whole_group_gets_it,
+    a_waiter_obeys_and_leaves_the_queue,
+    whoever_is_opening_the_store_obeys,
+    what_is_ignored_stays_ignored,
+}
+
 const ENDING: [(Signal, &str); 13] = [
     (Signal::INT, "INT"),
     (Signal::TERM, "TERM"),
@@ -24,7 +32,6 @@ const ENDING: [(Signal, &str); 13] = [
     (Signal::XFSZ, "XFSZ"),
 ];
 
-#[test]
 fn each_is_passed_on() {
     let store = Store::new();
     let harmless = [(Signal::WINCH, "WINCH"), (Signal::CONT, "CONT")];
@@ -37,7 +44,6 @@ fn each_is_passed_on() {
     }
 }
 
-#[test]
 fn the_whole_group_gets_it() {
     let store = Store::new();
     let script = "exec 3<&0; sh -c 'echo in $$; read line' <&3 & \
@@ -51,7 +57,6 @@ fn the_whole_group_gets_it() {
     }
 }
 
-#[test]
 fn a_waiter_obeys_and_leaves_the_queue() {
     let store = Store::new();
     let mut holder = store.section(&["n"]);
@@ -69,7 +74,6 @@ fn a_waiter_obeys_and_leaves_the_queue() {
     assert_eq!(holder.finish(), Some(0));
 }
 
-#[test]
 fn whoever_is_opening_the_store_obeys() {
     let store = Store::new();
     store.wait_for_counts(0, 0);
@@ -95,7 +99,6 @@ fn catches(pid: Pid, signal: Signal) -> bool {
     u64::from_str_radix(caught.trim(), 16).unwrap() & 1 << (signal.as_raw() - 1) != 0
 }
 
-#[test]
 fn what_is_ignored_stays_ignored() {
     let store = Store::new();
     let mut shell = Command::new("sh");

@@ -2,7 +2,17 @@
 
 use crate::common::{Store, eventually, stderr, stdout};
 
-#[test]
+trials! {
+    two_take_turns_and_list_shows_both,
+    in_the_order_of_arrival_with_growing_fencing_tokens,
+    a_semaphore_admits_as_many_as_it_has_permits,
+    readers_share_and_a_queued_writer_goes_before_later_readers,
+    who_will_not_wait_is_told_who_holds,
+    namespaces_and_kinds_are_apart_and_kinds_are_warned_of,
+    list_shows_one_namespace_or_all,
+    names_with_any_characters,
+}
+
 fn two_take_turns_and_list_shows_both() {
     let store = Store::new();
     let mut first = store.section(&["demo", "--label", "first shell"]);
@@ -52,7 +62,6 @@ fn two_take_turns_and_list_shows_both() {
     store.wait_for_counts(0, 0);
 }
 
-#[test]
 fn in_the_order_of_arrival_with_growing_fencing_tokens() {
     const SCRIPT: &str = "echo in $LEASEHOLD_FENCING_TOKEN; read line; exit 0";
     let store = Store::new();
@@ -72,7 +81,6 @@ fn in_the_order_of_arrival_with_growing_fencing_tokens() {
     }
 }
 
-#[test]
 fn a_semaphore_admits_as_many_as_it_has_permits() {
     let store = Store::new();
     let three = ["slots", "--permits", "3"];
@@ -89,7 +97,6 @@ fn a_semaphore_admits_as_many_as_it_has_permits() {
     assert_eq!(waiting.finish(), Some(0));
 }
 
-#[test]
 fn readers_share_and_a_queued_writer_goes_before_later_readers() {
     let store = Store::new();
     let mut readers =
@@ -113,7 +120,6 @@ fn readers_share_and_a_queued_writer_goes_before_later_readers() {
     assert_eq!(late.finish(), Some(0));
 }
 
-#[test]
 fn who_will_not_wait_is_told_who_holds() {
     let store = Store::new();
     let mut holder = store.section(&["busy", "--label", "long work"]);
@@ -136,7 +142,6 @@ fn who_will_not_wait_is_told_who_holds() {
     assert_eq!(stdout(&output), "free\n");
 }
 
-#[test]
 fn namespaces_and_kinds_are_apart_and_kinds_are_warned_of() {
     let store = Store::new();
     let mut mutex = store.section(&["name"]);
@@ -166,7 +171,6 @@ fn namespaces_and_kinds_are_apart_and_kinds_are_warned_of() {
     assert_eq!(readers.finish(), Some(0));
 }
 
-#[test]
 fn list_shows_one_namespace_or_all() {
     let store = Store::new();
     let section = store.section(&["there", "--namespace", "other"]);
@@ -178,7 +182,6 @@ fn list_shows_one_namespace_or_all() {
     assert!(stdout(&output).contains("there"), "{output:?}");
 }
 
-#[test]
 fn names_with_any_characters() {
     let store = Store::new();
     for name in ["a b", "a/b:c{d}", "line\nfeed", "🔒", "%00"] {

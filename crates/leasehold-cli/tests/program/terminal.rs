@@ -1,125 +1,23 @@
 //! On a terminal: the command can read it, Ctrl-C and Ctrl-Z reach it, waiting is told.
 
-use std::{
-    fs::{File, OpenOptions},
-    io::{Read, Write},
-    os::{fd::OwnedFd, unix::fs::OpenOptionsExt},
-    process::{Child, Command},
-    sync::{Arc, Mutex},
-    thread,
+use crate::{
+    common::{PROGRAM, Store, eventually, lives},
+    session::{Session, state},
 };
+use rustix::process::{Signal, kill_process};
 
-use crate::common::{PROGRAM, Store, eventually, lives};
-use rustix::{
-    fs::OFlags,
-    process::{Pid, Signal, kill_process},
-    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
-};
-
-/// A terminal with a session of its own on it.
-struct Session {
-    keyboard: File,
-    screen: Arc<Mutex<String>>,
-    process: Child,
+trials! {
+    the_command_can_read_the_terminal,
+    a_command_in_a_pipeline_gets_the_terminal_when_it_asks,
+    the_terminal_is_taken_back,
+    control_c_ends_the_command,
+    control_c_ends_the_command_of_a_pipeline,
+    control_z_stops_the_command_and_fg_continues_it,
+    a_job_in_the_background_stops_when_it_reads_and_continues_in_the_foreground,
+    a_stop_that_is_not_the_terminal_s_is_left_alone,
+    waiting_is_told,
 }
 
-impl Session {
-    /// Starts a command as the leader of a session on a new terminal.
-    fn start(store: &Store, command: &[&str]) -> Self {
-        let master =
-            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
-        grantpt(&master).unwrap();
-        unlockpt(&master).unwrap();
-        let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
-        let flags = i32::try_from(OFlags::NOCTTY.bits()).unwrap();
-        let slave: OwnedFd = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(flags)
-            .open(name)
-            .unwrap()
-            .into();
-        // As in `Store::leasehold`: no signal is ignored because the tests were started so.
-        let mut setsid = Command::new("env");
-        store.surround(&mut setsid).args(["--default-signal", "setsid", "--ctty"]).args(command);
-        let process = setsid
-            .env("PS1", "$ ")
-            .env_remove("ENV")
-            .stdin(slave.try_clone().unwrap())
-            .stdout(slave.try_clone().unwrap())
-            .stderr(slave)
-            .spawn()
-            .unwrap();
-        let keyboard = File::from(master);
-        let screen = Arc::<Mutex<String>>::default();
-        let (mut reader, shown) = (keyboard.try_clone().unwrap(), Arc::clone(&screen));
-        thread::spawn(move || {
-            let mut bytes = [0; 1024];
-            // The terminal ends with an error when its last user has gone.
-            while let Ok(count @ 1..) = reader.read(&mut bytes) {
-                shown.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..count]));
-            }
-        });
-        Self { keyboard, screen, process }
-    }
-
-    fn types(&mut self, text: &str) {
-        self.keyboard.write_all(text.as_bytes()).unwrap();
-    }
-
-    fn screen(&self) -> String {
-        self.screen.lock().unwrap().clone()
-    }
-
-    /// Waits until the screen has shown `text`, and forgets all up to there.
-    fn shows(&self, text: &str) -> String {
-        let mut before = String::new();
-        eventually_or(
-            &format!("the screen shows {text:?}"),
-            || self.screen(),
-            || {
-                let mut screen = self.screen.lock().unwrap();
-                let Some(at) = screen.find(text) else { return false };
-                before = screen[..at + text.len()].to_owned();
-                let rest = screen.split_off(at + text.len());
-                *screen = rest;
-                true
-            },
-        );
-        before
-    }
-
-    /// The process id in `in PID.` on the screen.
-    fn shows_pid(&self) -> Pid {
-        self.shows("in ");
-        let text = self.shows(".");
-        Pid::from_raw(text.trim_end_matches('.').parse().unwrap()).unwrap()
-    }
-
-    fn end(&mut self) -> Option<i32> {
-        let mut status = None;
-        eventually("the session ends", || {
-            status = self.process.try_wait().unwrap();
-            status.is_some()
-        });
-        status.unwrap().code()
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn eventually_or(what: &str, detail: impl Fn() -> String, is_so: impl FnMut() -> bool) {
-    let outcome =
-        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| eventually(what, is_so)));
-    assert!(outcome.is_ok(), "{what}; it shows {:?}", detail());
-}
-
-#[test]
 fn the_command_can_read_the_terminal() {
     let store = Store::new();
     let script = "echo ready; read line; echo got:$line";
@@ -130,7 +28,6 @@ fn the_command_can_read_the_terminal() {
     assert_eq!(session.end(), Some(0));
 }
 
-#[test]
 fn a_command_in_a_pipeline_gets_the_terminal_when_it_asks() {
     let store = Store::new();
     let script =
@@ -142,7 +39,6 @@ fn a_command_in_a_pipeline_gets_the_terminal_when_it_asks() {
     assert_eq!(session.end(), Some(0));
 }
 
-#[test]
 fn the_terminal_is_taken_back() {
     let store = Store::new();
     let script = format!(
@@ -158,7 +54,6 @@ fn the_terminal_is_taken_back() {
     assert_eq!(session.end(), Some(0));
 }
 
-#[test]
 fn control_c_ends_the_command() {
     let store = Store::new();
     let script = "echo in $$.; read line";
@@ -170,7 +65,6 @@ fn control_c_ends_the_command() {
     store.wait_for_counts(0, 0);
 }
 
-#[test]
 fn control_c_ends_the_command_of_a_pipeline() {
     let store = Store::new();
     // The terminal sends the signal to the whole pipeline, and the program passes it on.
@@ -183,7 +77,6 @@ fn control_c_ends_the_command_of_a_pipeline() {
     session.end();
 }
 
-#[test]
 fn control_z_stops_the_command_and_fg_continues_it() {
     let store = Store::new();
     let mut session = Session::start(&store, &["sh", "-i"]);
@@ -205,7 +98,6 @@ fn control_z_stops_the_command_and_fg_continues_it() {
     session.end();
 }
 
-#[test]
 fn a_job_in_the_background_stops_when_it_reads_and_continues_in_the_foreground() {
     let store = Store::new();
     let mut session = Session::start(&store, &["sh", "-i"]);
@@ -223,7 +115,6 @@ fn a_job_in_the_background_stops_when_it_reads_and_continues_in_the_foreground()
     session.end();
 }
 
-#[test]
 fn a_stop_that_is_not_the_terminal_s_is_left_alone() {
     let store = Store::new();
     let script = "echo in $$.; read line";
@@ -238,7 +129,6 @@ fn a_stop_that_is_not_the_terminal_s_is_left_alone() {
     assert!(!lives(command));
 }
 
-#[test]
 fn waiting_is_told() {
     let store = Store::new();
     let mut holder = store.section(&["n", "--label", "long work"]);
@@ -254,12 +144,4 @@ fn waiting_is_told() {
     assert_eq!(ahead.finish(), Some(0));
     session.shows("granted");
     assert_eq!(session.end(), Some(0));
-}
-
-/// The state of a process as proc(5) has it.
-fn state(pid: Pid) -> char {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
-    let after_name =
-        |stat: String| stat.rsplit(')').next().and_then(|rest| rest.trim().chars().next());
-    stat.ok().and_then(after_name).unwrap_or('X')
 }

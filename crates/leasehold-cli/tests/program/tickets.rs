@@ -2,6 +2,16 @@
 
 use crate::common::{SECTION, Store, stderr, stdout};
 
+trials! {
+    from_stdin_and_from_the_environment,
+    no_ticket_at_all,
+    what_follows_the_ticket_on_stdin_is_the_command_s,
+    what_is_no_ticket_is_refused_and_not_repeated,
+    a_ticket_in_the_wrong_place_is_not_repeated,
+    a_store_that_is_not_there_has_no_grants_and_is_not_made,
+    a_name_that_no_environment_can_hold_is_refused_before_the_grant_is_touched,
+}
+
 const WRONG: [&str; 6] = [
     "",
     "hunter2",
@@ -11,7 +21,6 @@ const WRONG: [&str; 6] = [
     "lh1/default/mutex/n/%hunter2",
 ];
 
-#[test]
 fn from_stdin_and_from_the_environment() {
     let store = Store::new();
     let ticket = store.ticket(&["n", "--ttl", "10m"]);
@@ -33,7 +42,6 @@ fn from_stdin_and_from_the_environment() {
     assert_eq!(store.counts(), (0, 0));
 }
 
-#[test]
 fn no_ticket_at_all() {
     let store = Store::new();
     for variable in [None, Some("")] {
@@ -45,7 +53,6 @@ fn no_ticket_at_all() {
     }
 }
 
-#[test]
 fn what_follows_the_ticket_on_stdin_is_the_command_s() {
     let store = Store::new();
     let ticket = store.ticket(&["n", "--ttl", "10m"]);
@@ -53,7 +60,6 @@ fn what_follows_the_ticket_on_stdin_is_the_command_s() {
     assert_eq!(stdout(&output), "one\ntwo", "{}", stderr(&output));
 }
 
-#[test]
 fn what_is_no_ticket_is_refused_and_not_repeated() {
     let store = Store::new();
     for text in WRONG {
@@ -74,7 +80,6 @@ fn what_is_no_ticket_is_refused_and_not_repeated() {
     assert!(!store.database().exists(), "a wrong ticket has made a store");
 }
 
-#[test]
 fn a_ticket_in_the_wrong_place_is_not_repeated() {
     let store = Store::new();
     let ticket = store.ticket(&["n", "--ttl", "10m"]);
@@ -87,7 +92,6 @@ fn a_ticket_in_the_wrong_place_is_not_repeated() {
     }
 }
 
-#[test]
 fn a_store_that_is_not_there_has_no_grants_and_is_not_made() {
     let store = Store::new();
     let ticket = "lh1/default/mutex/n/0123";
@@ -97,7 +101,6 @@ fn a_store_that_is_not_there_has_no_grants_and_is_not_made() {
     assert!(!store.database().exists());
 }
 
-#[test]
 fn a_name_that_no_environment_can_hold_is_refused_before_the_grant_is_touched() {
     let store = Store::new();
     let mut holder = store.start("run", &["n"], SECTION);
