@@ -31,7 +31,18 @@ pub fn runtime(workers: usize) -> Runtime {
 #[derive(Debug)]
 pub struct Turns {
     stop: Arc<AtomicBool>,
-    count: Arc<AtomicU64>,
+    count: Arc<Count>,
+}
+
+/// On a cache line of its own, or tasks would slow each other down by counting.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Count(AtomicU64);
+
+impl Count {
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 impl Turns {
@@ -43,7 +54,7 @@ impl Turns {
 
     /// Counts a turn. One task writes, so that it costs a load and a store.
     pub fn done(&self) {
-        self.count.store(self.count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.count.0.store(self.count.get() + 1, Ordering::Relaxed);
     }
 }
 
@@ -52,6 +63,9 @@ impl Turns {
 pub struct Contest {
     pub took: Duration,
     pub turns: u64,
+    /// The turns of the busiest task, and of the idlest one.
+    pub most: u64,
+    pub fewest: u64,
 }
 
 impl Contest {
@@ -60,13 +74,20 @@ impl Contest {
         self.took.as_secs_f64() * 1e9 / self.turns.max(1) as f64
     }
 
+    /// The turns of the busiest task over those of the idlest one.
+    #[must_use]
+    pub fn spread(&self) -> f64 {
+        self.most as f64 / self.fewest.max(1) as f64
+    }
+
     #[must_use]
     pub fn turns_per_second(&self) -> f64 {
         self.turns as f64 / self.took.as_secs_f64()
     }
 }
 
-/// Spawns the tasks, waits until each has had a turn, and counts the turns of the next `window`.
+/// Spawns the tasks, waits until each has had a turn, and counts the turns of the next `window`:
+/// while tasks are still being spawned, the first ones are among themselves.
 ///
 /// # Panics
 /// A task panics.
@@ -77,7 +98,7 @@ pub fn compete<F: Future<Output = ()> + Send + 'static>(
     mut work: impl FnMut(usize, Turns) -> F,
 ) -> Contest {
     let stop = Arc::new(AtomicBool::new(false));
-    let counts: Vec<_> = (0..tasks).map(|_| Arc::new(AtomicU64::new(0))).collect();
+    let counts: Vec<_> = (0..tasks).map(|_| Arc::<Count>::default()).collect();
     let running: Vec<_> = counts
         .iter()
         .enumerate()
@@ -86,20 +107,22 @@ pub fn compete<F: Future<Output = ()> + Send + 'static>(
             runtime.spawn(work(index, turns))
         })
         .collect();
-    let total = || counts.iter().map(|count| count.load(Ordering::Relaxed)).sum::<u64>();
+    let turns = || counts.iter().map(|count| count.get()).collect::<Vec<_>>();
     let begun = Instant::now();
-    while counts.iter().any(|count| count.load(Ordering::Relaxed) == 0)
+    while counts.iter().any(|count| count.get() == 0)
         && begun.elapsed() < FIRST_TURN_BOUND
         && !running.iter().any(tokio::task::JoinHandle::is_finished)
     {
         sleep(Duration::from_millis(1));
     }
-    let (start, before) = (Instant::now(), total());
+    let (start, before) = (Instant::now(), turns());
     sleep(window);
-    let (turns, took) = (total() - before, start.elapsed());
+    let (after, took) = (turns(), start.elapsed());
     stop.store(true, Ordering::Relaxed);
     for task in running {
         runtime.block_on(task).expect("the work does not panic");
     }
-    Contest { took, turns }
+    let turns = || after.iter().zip(&before).map(|(after, before)| after - before);
+    let (most, fewest) = (turns().max().unwrap_or(0), turns().min().unwrap_or(0));
+    Contest { took, turns: turns().sum(), most, fewest }
 }

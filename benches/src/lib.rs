@@ -1,4 +1,4 @@
-//! What the suites `memory` and `sqlite` share: rows of contenders that are measured in turns, tasks
+//! What the suites share: rows of contenders that are measured in turns, tasks
 //! that compete, further processes, and counting wake-ups.
 //!
 //! Every contender of a row runs once per round, so that whatever the machine does meanwhile hits
@@ -9,6 +9,7 @@
 
 mod child;
 mod compete;
+mod plot;
 mod report;
 mod row;
 mod wake_ups;
@@ -16,8 +17,8 @@ mod wake_ups;
 pub use crate::{
     child::{Child, Orders, child_arguments, monotonic_ns, say},
     compete::{Contest, Turns, compete, runtime},
-    report::{Budget, Report},
-    row::{Better, Row, Unit, median, quantile},
+    report::{Budget, Contenders, Place, Report},
+    row::{Better, Goal, Row, Unit, median, quantile},
     wake_ups::WakeUps,
 };
 

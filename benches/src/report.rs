@@ -2,7 +2,9 @@
 
 use std::{fmt::Write as _, fs, path::PathBuf, time::Duration};
 
-use crate::{Result, Row, Unit, row::head};
+use crate::{Goal, Result, Row, Unit, plot, row::head};
+
+pub(crate) const OURS: &str = "ours";
 
 /// How long to measure.
 #[derive(Clone, Copy, Debug)]
@@ -14,15 +16,18 @@ pub struct Budget {
 
 /// A suite in progress.
 ///
-/// Arguments: `--json FILE` (one line per row), `--quick` (few and short rounds), `--only TEXT`
-/// (rows whose name contains it), `--ours` (no peers and no floor: for a profile), `--rounds N`.
+/// Arguments: `--json FILE` (one line per row), `--svg FOLDER` (one plot per row), `--quick` (few
+/// and short rounds), `--only TEXT` (rows whose name contains it), `--ours` (no peers and no floor:
+/// for a profile), `--peer NAME` (that one alone), `--rounds N`.
 #[derive(Debug)]
 pub struct Report {
     budget: Budget,
     quick: bool,
-    ours: bool,
+    alone: Option<String>,
     only: Option<String>,
     json: Option<PathBuf>,
+    svg: Option<PathBuf>,
+    plots: Vec<(String, String)>,
     lines: String,
 }
 
@@ -35,6 +40,16 @@ pub enum Place {
     Ours,
     Floor,
     Peer(&'static str),
+}
+
+impl Place {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Ours => OURS,
+            Self::Floor => "floor",
+            Self::Peer(name) => name,
+        }
+    }
 }
 
 /// The contenders of a row that is being put together.
@@ -55,7 +70,7 @@ impl<'a> Contenders<'a> {
         self.with(Place::Peer(name), run)
     }
 
-    fn with(&mut self, place: Place, run: impl FnMut(Duration) -> f64 + 'a) -> &mut Self {
+    pub fn with(&mut self, place: Place, run: impl FnMut(Duration) -> f64 + 'a) -> &mut Self {
         self.0.push((place, Box::new(run)));
         self
     }
@@ -70,9 +85,11 @@ impl Report {
         let mut report = Self {
             budget: full,
             quick: false,
-            ours: false,
+            alone: None,
             only: None,
             json: None,
+            svg: None,
+            plots: Vec::new(),
             lines: String::new(),
         };
         let mut rounds = None;
@@ -81,9 +98,11 @@ impl Report {
             let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
             match argument.as_str() {
                 "--json" => report.json = Some(value()?.into()),
+                "--svg" => report.svg = Some(value()?.into()),
                 "--only" => report.only = Some(value()?),
                 "--rounds" => rounds = Some(value()?.parse::<usize>()?.max(1)),
-                "--ours" => report.ours = true,
+                "--ours" => report.alone = Some(OURS.into()),
+                "--peer" => report.alone = Some(value()?),
                 "--quick" => report.quick = true,
                 _ => return Err(format!("unknown argument {argument}").into()),
             }
@@ -114,27 +133,24 @@ impl Report {
         self.only.as_ref().is_none_or(|only| works.iter().any(|work| work.contains(only.as_str())))
     }
 
-    /// Measures a row: all contenders once to warm up, then in rounds. `contenders` is not called
-    /// for a row that nobody asked for.
+    /// Measures a row: all contenders once to warm up, then in rounds, and gives the median of ours.
+    /// `contenders` is not called for a row that nobody asked for.
     pub fn measure<'a>(
         &mut self,
         work: &str,
         unit: Unit,
-        goal: Option<f64>,
+        goal: impl Into<Goal>,
         contenders: impl FnOnce(&mut Contenders<'a>),
-    ) {
+    ) -> Option<f64> {
         if !self.wants(&[work]) {
-            return;
+            return None;
         }
         let mut list = Contenders::default();
         contenders(&mut list);
-        if self.ours {
-            list.0.retain(|(place, _)| matches!(place, Place::Ours));
+        if let Some(alone) = &self.alone {
+            list.0.retain(|(place, _)| place.name() == alone);
         }
-        let mut row = Row::new(work, unit);
-        if let Some(goal) = goal {
-            row = row.goal(goal);
-        }
+        let mut row = Row::new(work, unit).goal(goal);
         for (_, run) in &mut list.0 {
             run(self.budget.run / 4);
         }
@@ -149,6 +165,7 @@ impl Report {
             }
         }
         self.add(&row);
+        row.ours()
     }
 
     /// Adds a row that was measured elsewhere.
@@ -156,14 +173,23 @@ impl Report {
         if self.wants(&[row.work()]) {
             println!("{row}");
             let _ = writeln!(self.lines, "{}", row.json());
+            if self.svg.is_some() {
+                self.plots.push((plot::file_name(row.work()), plot::svg(row)));
+            }
         }
     }
 
-    /// Writes the JSON.
+    /// Writes the JSON and the plots.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// A file cannot be written.
     pub fn finish(self) -> Result<()> {
+        if let Some(folder) = self.svg {
+            fs::create_dir_all(&folder)?;
+            for (name, plot) in self.plots {
+                fs::write(folder.join(format!("{name}.svg")), plot)?;
+            }
+        }
         if let Some(file) = self.json {
             fs::write(file, self.lines)?;
         }

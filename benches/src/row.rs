@@ -23,8 +23,24 @@ impl Unit {
     pub const MS: Self = Self { name: "ms", better: Better::Less };
     pub const PAIRS_PER_SECOND: Self = Self { name: "pairs/s", better: Better::More };
     pub const PER_SECOND: Self = Self { name: "1/s", better: Better::Less };
+    pub const MILLIONS_PER_SECOND: Self = Self { name: "M/s", better: Better::More };
+    pub const BYTES: Self = Self { name: "bytes", better: Better::Less };
     pub const RATIO: Self = Self { name: "ratio", better: Better::Less };
+    pub const TURNS: Self = Self { name: "turns", better: Better::Less };
+    pub const PERCENT: Self = Self { name: "%", better: Better::Less };
+    pub const MICROSECONDS: Self = Self { name: "us", better: Better::Less };
     pub const COUNT: Self = Self { name: "count", better: Better::Less };
+}
+
+/// What a row must reach; shown, never asserted.
+#[derive(Clone, Copy, Debug)]
+pub enum Goal {
+    None,
+    Value(f64),
+    /// A multiple of the floor of the same row.
+    TimesFloor(f64),
+    /// A multiple of that peer of the same row.
+    TimesPeer(&'static str, f64),
 }
 
 /// The samples of a row, one list per contender.
@@ -32,7 +48,7 @@ impl Unit {
 pub struct Row {
     work: String,
     unit: Unit,
-    goal: Option<f64>,
+    goal: Goal,
     ours: Vec<f64>,
     floor: Vec<f64>,
     peers: Vec<(&'static str, Vec<f64>)>,
@@ -42,13 +58,13 @@ impl Row {
     #[must_use]
     pub fn new(work: impl Into<String>, unit: Unit) -> Self {
         let work = work.into();
-        Self { work, unit, goal: None, ours: Vec::new(), floor: Vec::new(), peers: Vec::new() }
+        let goal = Goal::None;
+        Self { work, unit, goal, ours: Vec::new(), floor: Vec::new(), peers: Vec::new() }
     }
 
-    /// What design says it must reach; shown, never asserted.
     #[must_use]
-    pub const fn goal(mut self, goal: f64) -> Self {
-        self.goal = Some(goal);
+    pub fn goal(mut self, goal: impl Into<Goal>) -> Self {
+        self.goal = goal.into();
         self
     }
 
@@ -72,7 +88,21 @@ impl Row {
         &self.work
     }
 
-    fn peers(&self) -> impl Iterator<Item = (&'static str, f64)> {
+    pub(crate) const fn unit(&self) -> &'static str {
+        self.unit.name
+    }
+
+    /// The median of ours, once there is one.
+    #[must_use]
+    pub fn ours(&self) -> Option<f64> {
+        median(&self.ours)
+    }
+
+    pub(crate) fn floor(&self) -> Option<f64> {
+        median(&self.floor)
+    }
+
+    pub(crate) fn peers(&self) -> impl Iterator<Item = (&'static str, f64)> {
         self.peers.iter().filter_map(|(name, samples)| Some((*name, median(samples)?)))
     }
 
@@ -82,11 +112,23 @@ impl Row {
             Better::Less => f64::min,
             Better::More => f64::max,
         })?;
-        (best != 0.0).then_some(median(&self.ours)? / best)
+        (best != 0.0).then_some(self.ours()? / best)
+    }
+
+    /// The goal as a figure, if what it is a multiple of was measured.
+    fn goal_value(&self) -> Option<f64> {
+        match self.goal {
+            Goal::None => None,
+            Goal::Value(value) => Some(value),
+            Goal::TimesFloor(times) => self.floor().map(|floor| floor * times),
+            Goal::TimesPeer(name, times) => {
+                self.peers().find(|(peer, _)| *peer == name).map(|(_, value)| value * times)
+            }
+        }
     }
 
     fn verdict(&self) -> Option<&'static str> {
-        let (ours, goal) = (median(&self.ours)?, self.goal?);
+        let (ours, goal) = (self.ours()?, self.goal_value()?);
         let met = match self.unit.better {
             Better::Less => ours <= goal,
             Better::More => ours >= goal,
@@ -99,24 +141,36 @@ impl Row {
             self.peers().map(|(name, value)| (name.into(), json!(rounded(value)))).collect();
         json!({
             "work": self.work,
-            "ours": median(&self.ours).map(rounded),
+            "ours": self.ours().map(rounded),
             "unit": self.unit.name,
             "better": if self.unit.better == Better::Less { "less" } else { "more" },
             "peers": peers,
-            "floor": median(&self.floor).map(rounded),
+            "floor": self.floor().map(rounded),
             "ratio_to_best": self.ratio_to_best().map(rounded),
-            "goal": self.goal,
+            "goal": self.goal_value().map(rounded),
         })
+    }
+}
+
+impl From<f64> for Goal {
+    fn from(value: f64) -> Self {
+        Self::Value(value)
+    }
+}
+
+impl From<Option<f64>> for Goal {
+    fn from(value: Option<f64>) -> Self {
+        value.map_or(Self::None, Self::Value)
     }
 }
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ours = median(&self.ours).map_or("-".into(), shown);
+        let ours = self.ours().map_or("-".into(), shown);
         let sign = if self.unit.better == Better::Less { "<=" } else { ">=" };
-        let goal = self.goal.map_or("-".into(), |goal| format!("{sign} {}", shown(goal)));
+        let goal = self.goal_value().map_or("-".into(), |goal| format!("{sign} {}", shown(goal)));
         let best = self.ratio_to_best().map_or("-".into(), |ratio| format!("{ratio:.2}"));
-        let floor = median(&self.floor).map_or("-".into(), shown);
+        let floor = self.floor().map_or("-".into(), shown);
         let (work, unit, verdict) = (&self.work, self.unit.name, self.verdict().unwrap_or(""));
         write!(f, "{work:46} {ours:>9} {unit:8} {goal:>9} {verdict:6} {best:>6} {floor:>9} ")?;
         for (name, value) in self.peers() {

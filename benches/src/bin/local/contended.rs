@@ -4,92 +4,110 @@
 //! hands the lock over. *Empty section*: nothing happens inside. *Read-mostly*: 95 reads
 //! to 5 writes.
 
-use std::{
-    hint::black_box,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    task::Poll,
-    time::{Duration, Instant},
-};
+use std::{cell::RefCell, hint::black_box, rc::Rc, sync::Arc, task::Poll, time::Duration};
 
-use tokio::{runtime::Runtime, task::yield_now};
-
-use crate::{
-    OURS, Rows,
-    row::{Row, Sample},
+use leasehold_benches::{
+    Contenders, Contest, Goal,
+    Place::{self, Ours, Peer},
+    Report, Row, Turns, Unit, compete, runtime,
 };
+use tokio::task::yield_now;
 
 const MINUTE: Duration = Duration::from_secs(60);
+/// The turns of the busiest task over those of the idlest one, where turns are strictly in order.
+const SPREAD_GOAL: f64 = 1.05;
 
-/// Adds a contender: `$tasks` tasks that repeat `$operation` with `$lock` until time is up.
+/// A row of tasks that compete, and how evenly they got their turns.
+struct Tasks<'a> {
+    row: &'a mut Contenders<'static>,
+    spread: Rc<RefCell<Row>>,
+    tasks: usize,
+    threads: usize,
+}
+
+/// Adds a contender: tasks that repeat `$operation` with `$lock` until time is up.
 macro_rules! contender {
-    ($row:ident, $name:expr, $threads:expr, $tasks:expr, $new:expr, |$lock:ident, $turn:ident| $operation:expr) => {
-        let runtime = runtime($threads);
-        $row = $row.with($name, move |run| {
-            let lock = Arc::new($new);
-            compete(&runtime, run, $tasks, move |stop| {
-                let $lock = Arc::clone(&lock);
+    ($tasks:ident, $place:expr, $new:expr, |$lock:ident, $turn:ident| $operation:expr) => {
+        $tasks.contender(
+            $place,
+            move || Arc::new($new),
+            |lock, turns| {
+                let $lock = Arc::clone(lock);
                 async move {
                     let mut $turn = 0_u64;
-                    while !stop.load(Ordering::Relaxed) {
+                    while turns.go_on() {
                         $operation;
+                        turns.done();
                         $turn += 1;
                     }
-                    $turn
+                    black_box($turn);
                 }
-            })
-        });
+            },
+        );
     };
 }
 
-pub(crate) fn rows() -> Rows {
-    let mut rows = Vec::new();
+pub(crate) fn measure(report: &mut Report) {
     for threads in [1, 2] {
+        let threads_text = if threads == 1 { "1 thread" } else { "2 threads" };
         for tasks in [8, 64, 1000] {
-            rows.push(hand_off(tasks, threads));
+            let work = format!("hand-off {tasks} tasks, {threads_text}");
+            let goal = Goal::TimesPeer("tokio", if threads == 1 { 0.75 } else { 0.8 });
+            row(report, &work, (tasks, threads), goal, SPREAD_GOAL.into(), hand_off);
         }
         for tasks in [8, 64, 1000] {
-            rows.push(hand_off_with_timeout(tasks, threads));
+            let work = format!("hand-off {tasks} tasks, {threads_text} with timeout");
+            let goal = Goal::TimesPeer("tokio", 0.6);
+            row(report, &work, (tasks, threads), goal, SPREAD_GOAL.into(), hand_off_with_timeout);
         }
     }
-    rows.push(empty_section(64, 2));
-    rows.push(read_mostly(64, 2));
-    rows
+    let goal = Goal::TimesPeer("tokio", 0.7);
+    row(report, "empty section, 64 tasks, 2 threads", (64, 2), goal, Goal::None, empty_section);
+    let goal = Goal::TimesPeer("tokio", 0.75);
+    row(report, "read-mostly, 64 tasks, 2 threads", (64, 2), goal, Goal::None, read_mostly);
 }
 
-fn runtime(threads: usize) -> Runtime {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(threads)
-        .enable_time()
-        .build()
-        .expect("a runtime")
+/// Measures a row, and with it one that says how evenly the tasks got their turns.
+fn row(
+    report: &mut Report,
+    work: &str,
+    (tasks, threads): (usize, usize),
+    goal: Goal,
+    spread_goal: Goal,
+    contenders: impl FnOnce(&mut Tasks<'_>),
+) {
+    let spread = Row::new(format!("{work}: turns max/min"), Unit::RATIO).goal(spread_goal);
+    let spread = Rc::new(RefCell::new(spread));
+    let measured = report.measure(work, Unit::NS, goal, |row| {
+        contenders(&mut Tasks { row, spread: Rc::clone(&spread), tasks, threads });
+    });
+    if measured.is_some() {
+        report.add(&spread.borrow());
+    }
 }
 
-/// Runs the tasks for about that long. Every task takes part until all have been told to stop.
-fn compete<F: Future<Output = u64> + Send + 'static>(
-    runtime: &Runtime,
-    run: Duration,
-    tasks: usize,
-    work: impl Fn(Arc<AtomicBool>) -> F,
-) -> Sample {
-    let stop = Arc::new(AtomicBool::new(false));
-    let start = Instant::now();
-    let running: Vec<_> = (0..tasks).map(|_| runtime.spawn(work(Arc::clone(&stop)))).collect();
-    // sleep: the measured time itself
-    std::thread::sleep(run);
-    stop.store(true, Ordering::Relaxed);
-    let took = start.elapsed();
-    let turns: Vec<u64> = running
-        .into_iter()
-        .map(|task| runtime.block_on(task).expect("the work does not panic"))
-        .collect();
-    let (most, fewest) = (turns.iter().max(), turns.iter().min());
-    Sample {
-        took,
-        operations: turns.iter().sum::<u64>().max(1),
-        turns: most.copied().zip(fewest.copied()),
+impl Tasks<'_> {
+    fn contender<L: 'static, F: Future<Output = ()> + Send + 'static>(
+        &mut self,
+        place: Place,
+        new: impl Fn() -> L + 'static,
+        work: impl Fn(&L, Turns) -> F + 'static,
+    ) {
+        let (runtime, tasks) = (runtime(self.threads), self.tasks);
+        let spread = Rc::clone(&self.spread);
+        self.row.with(place, move |run| {
+            let lock = new();
+            let contest = compete(&runtime, run, tasks, |_, turns| work(&lock, turns));
+            note_spread(&mut spread.borrow_mut(), place, contest);
+            contest.ns_per_turn()
+        });
+    }
+}
+
+fn note_spread(row: &mut Row, place: Place, contest: Contest) {
+    match place {
+        Peer(name) => row.add_peer(name, contest.spread()),
+        _ => row.add_ours(contest.spread()),
     }
 }
 
@@ -105,127 +123,89 @@ fn requeue() -> impl Future<Output = ()> {
     })
 }
 
-fn threads_text(threads: usize) -> String {
-    format!("{threads} thread{}", if threads == 1 { "" } else { "s" })
-}
-
-fn hand_off(tasks: usize, threads: usize) -> Row {
-    let mut row = Row::new(format!("hand-off {tasks} tasks, {}", threads_text(threads)));
-    contender!(row, OURS, threads, tasks, leasehold_sync::Mutex::new(0_u64), |lock, turn| {
+fn hand_off(tasks: &mut Tasks<'_>) {
+    contender!(tasks, Ours, leasehold_sync::Mutex::new(0_u64), |lock, turn| {
         let mut guard = lock.lock().await;
         *guard += 1;
         requeue().await;
     });
-    contender!(row, "tokio", threads, tasks, tokio::sync::Mutex::new(0_u64), |lock, turn| {
+    contender!(tasks, Peer("tokio"), tokio::sync::Mutex::new(0_u64), |lock, turn| {
         let mut guard = lock.lock().await;
         *guard += 1;
         requeue().await;
     });
     let new = || futures_intrusive::sync::Mutex::new(0_u64, true);
-    contender!(row, "futures-intrusive", threads, tasks, new(), |lock, turn| {
+    contender!(tasks, Peer("futures-intrusive"), new(), |lock, turn| {
         let mut guard = lock.lock().await;
         *guard += 1;
         requeue().await;
     });
-    contender!(row, "async-lock", threads, tasks, async_lock::Mutex::new(0_u64), |lock, turn| {
+    contender!(tasks, Peer("async-lock"), async_lock::Mutex::new(0_u64), |lock, turn| {
         let mut guard = lock.lock().await;
         *guard += 1;
         requeue().await;
     });
-    contender!(
-        row,
-        "maitake-sync",
-        threads,
-        tasks,
-        maitake_sync::Mutex::new(0_u64),
-        |lock, turn| {
-            let mut guard = lock.lock().await;
-            *guard += 1;
-            requeue().await;
-        }
-    );
-    row
+    contender!(tasks, Peer("maitake-sync"), maitake_sync::Mutex::new(0_u64), |lock, turn| {
+        let mut guard = lock.lock().await;
+        *guard += 1;
+        requeue().await;
+    });
 }
 
-fn hand_off_with_timeout(tasks: usize, threads: usize) -> Row {
-    let work = format!("hand-off {tasks} tasks, {} with timeout", threads_text(threads));
-    let mut row = Row::new(work);
-    contender!(row, OURS, threads, tasks, leasehold_sync::Mutex::new(0_u64), |lock, turn| {
+fn hand_off_with_timeout(tasks: &mut Tasks<'_>) {
+    contender!(tasks, Ours, leasehold_sync::Mutex::new(0_u64), |lock, turn| {
         if let Ok(mut guard) = lock.lock().timeout(MINUTE).await {
             *guard += 1;
             requeue().await;
         }
     });
-    contender!(row, "tokio", threads, tasks, tokio::sync::Mutex::new(0_u64), |lock, turn| {
+    contender!(tasks, Peer("tokio"), tokio::sync::Mutex::new(0_u64), |lock, turn| {
         if let Ok(mut guard) = tokio::time::timeout(MINUTE, lock.lock()).await {
             *guard += 1;
             requeue().await;
         }
     });
-    row
 }
 
-fn empty_section(tasks: usize, threads: usize) -> Row {
-    let work = format!("empty section, {tasks} tasks, {}", threads_text(threads));
-    let mut row = Row::new(work);
-    contender!(row, OURS, threads, tasks, leasehold_sync::Mutex::new(0_u64), |lock, turn| {
+fn empty_section(tasks: &mut Tasks<'_>) {
+    contender!(tasks, Ours, leasehold_sync::Mutex::new(0_u64), |lock, turn| {
         *lock.lock().await += 1;
     });
-    contender!(row, "tokio", threads, tasks, tokio::sync::Mutex::new(0_u64), |lock, turn| {
+    contender!(tasks, Peer("tokio"), tokio::sync::Mutex::new(0_u64), |lock, turn| {
         *lock.lock().await += 1;
     });
     let new = || futures_intrusive::sync::Mutex::new(0_u64, true);
-    contender!(row, "futures-intrusive", threads, tasks, new(), |lock, turn| {
+    contender!(tasks, Peer("futures-intrusive"), new(), |lock, turn| {
         *lock.lock().await += 1;
         // It has no part in Tokio's budget, so it has to let others run by itself.
         if turn % 128 == 127 {
             yield_now().await;
         }
     });
-    contender!(row, "xutex", threads, tasks, xutex::AsyncMutex::new(0_u64), |lock, turn| {
+    contender!(tasks, Peer("xutex"), xutex::AsyncMutex::new(0_u64), |lock, turn| {
         *lock.lock().await += 1;
         if turn % 128 == 127 {
             yield_now().await;
         }
     });
-    row
 }
 
-fn read_mostly(tasks: usize, threads: usize) -> Row {
-    let work = format!("read-mostly, {tasks} tasks, {}", threads_text(threads));
-    let mut row = Row::new(work);
-    contender!(row, OURS, threads, tasks, leasehold_sync::RwLock::new(0_u64), |lock, turn| {
+fn read_mostly(tasks: &mut Tasks<'_>) {
+    contender!(tasks, Ours, leasehold_sync::RwLock::new(0_u64), |lock, turn| {
         if turn % 20 == 19 {
             *lock.write().await += 1;
         } else {
             black_box(*lock.read().await);
         }
     });
-    contender!(row, "tokio", threads, tasks, tokio::sync::RwLock::new(0_u64), |lock, turn| {
+    contender!(tasks, Peer("tokio"), tokio::sync::RwLock::new(0_u64), |lock, turn| {
         if turn % 20 == 19 {
             *lock.write().await += 1;
         } else {
             black_box(*lock.read().await);
         }
     });
-    contender!(
-        row,
-        "maitake-sync",
-        threads,
-        tasks,
-        maitake_sync::RwLock::new(0_u64),
-        |lock, turn| {
-            if turn % 20 == 19 {
-                *lock.write().await += 1;
-            } else {
-                black_box(*lock.read().await);
-            }
-            if turn % 128 == 127 {
-                yield_now().await;
-            }
-        }
-    );
-    contender!(row, "async-lock", threads, tasks, async_lock::RwLock::new(0_u64), |lock, turn| {
+    contender!(tasks, Peer("maitake-sync"), maitake_sync::RwLock::new(0_u64), |lock, turn| {
         if turn % 20 == 19 {
             *lock.write().await += 1;
         } else {
@@ -235,5 +215,14 @@ fn read_mostly(tasks: usize, threads: usize) -> Row {
             yield_now().await;
         }
     });
-    row
+    contender!(tasks, Peer("async-lock"), async_lock::RwLock::new(0_u64), |lock, turn| {
+        if turn % 20 == 19 {
+            *lock.write().await += 1;
+        } else {
+            black_box(*lock.read().await);
+        }
+        if turn % 128 == 127 {
+            yield_now().await;
+        }
+    });
 }

@@ -9,9 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{
-    OURS, Rows,
-    row::{FLOOR, Row, Sample},
+use leasehold_benches::{
+    Contenders, Goal,
+    Place::{self, Floor, Ours, Peer},
+    Report, Unit, runtime,
 };
 
 /// Operations between two looks at the clock.
@@ -22,7 +23,7 @@ fn leak<T>(value: T) -> &'static T {
     Box::leak(Box::new(value))
 }
 
-/// Repeats `$operation` for about `$run`, as a future.
+/// Nanoseconds per `$operation`, repeated for about `$run`, as a future.
 macro_rules! repeat {
     ($run:expr, $operation:expr) => {
         async move {
@@ -34,39 +35,56 @@ macro_rules! repeat {
                 }
                 operations += BATCH;
             }
-            Sample { took: start.elapsed(), operations, turns: None }
+            start.elapsed().as_secs_f64() * 1e9 / operations as f64
         }
     };
 }
 
 /// The same contender under a bare `block_on`, then in a spawned task of Tokio.
 macro_rules! contender {
-    ($rows:ident, $name:expr, $operation:expr) => {
-        $rows.0 = $rows.0.with($name, move |run| pollster::block_on(repeat!(run, $operation)));
-        $rows.1 = spawned($rows.1, $name, move |run| Box::pin(repeat!(run, $operation)));
+    ($pair:ident, $place:expr, $operation:expr) => {
+        $pair.0.with($place, move |run| pollster::block_on(repeat!(run, $operation)));
+        spawned(&mut $pair.1, $place, move |run| Box::pin(repeat!(run, $operation)));
     };
 }
 
-type Boxed = std::pin::Pin<Box<dyn Future<Output = Sample> + Send>>;
+type Boxed = std::pin::Pin<Box<dyn Future<Output = f64> + Send>>;
 
-fn spawned(row: Row, name: &'static str, work: impl Fn(Duration) -> Boxed + 'static) -> Row {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_time()
-        .build()
-        .expect("a runtime");
-    row.with(name, move |run| {
+fn spawned(
+    contenders: &mut Contenders<'_>,
+    place: Place,
+    work: impl Fn(Duration) -> Boxed + 'static,
+) {
+    let runtime = runtime(1);
+    contenders.with(place, move |run| {
         runtime.block_on(runtime.spawn(work(run))).expect("the work does not panic")
-    })
+    });
 }
 
-fn pair(work: &str) -> (Row, Row) {
-    (Row::new(work), Row::new(format!("{work}, tokio")))
+/// The contenders outside of Tokio, and inside.
+type Pair = (Contenders<'static>, Contenders<'static>);
+
+pub(crate) fn measure(report: &mut Report) {
+    // A mutex has to be nearer to the floor than what counts permits.
+    let plain = rows(report, "uncontended mutex", [1.3, 1.9].map(Goal::TimesFloor), mutex());
+    for (work, pair) in [
+        ("uncontended semaphore", semaphore()),
+        ("uncontended read", read()),
+        ("uncontended write", write()),
+    ] {
+        rows(report, work, [1.4, 2.0].map(Goal::TimesFloor), pair);
+    }
+    let one_more = plain.map(|plain| Goal::from(plain.map(|plain| plain + 1.0)));
+    rows(report, "uncontended mutex with timeout", one_more, with_timeout());
 }
 
-pub(crate) fn rows() -> Rows {
-    let all = [mutex(), semaphore(), read(), write(), with_timeout()];
-    all.into_iter().flat_map(|(outside, inside)| [outside, inside]).collect()
+/// Both rows of a pair, and the medians of ours.
+fn rows(report: &mut Report, work: &str, goals: [Goal; 2], pair: Pair) -> [Option<f64>; 2] {
+    let [outside, inside] = goals;
+    [
+        report.measure(work, Unit::NS, outside, |row| *row = pair.0),
+        report.measure(&format!("{work}, tokio"), Unit::NS, inside, |row| *row = pair.1),
+    ]
 }
 
 #[inline]
@@ -76,91 +94,91 @@ fn floor(word: &AtomicU64) {
     let _ = word.compare_exchange(1, 0, Ordering::Release, Ordering::Relaxed);
 }
 
-fn mutex() -> (Row, Row) {
-    let mut rows = pair("uncontended mutex");
+fn mutex() -> Pair {
+    let mut pair = Pair::default();
     let word = leak(AtomicU64::new(0));
-    contender!(rows, FLOOR, floor(word));
+    contender!(pair, Floor, floor(word));
     let ours = leak(leasehold_sync::Mutex::new(0_u64));
-    contender!(rows, OURS, *black_box(ours).lock().await += 1);
+    contender!(pair, Ours, *black_box(ours).lock().await += 1);
     let peer = leak(tokio::sync::Mutex::new(0_u64));
-    contender!(rows, "tokio", *black_box(peer).lock().await += 1);
+    contender!(pair, Peer("tokio"), *black_box(peer).lock().await += 1);
     let peer = leak(futures_intrusive::sync::Mutex::new(0_u64, true));
-    contender!(rows, "futures-intrusive", *black_box(peer).lock().await += 1);
+    contender!(pair, Peer("futures-intrusive"), *black_box(peer).lock().await += 1);
     let peer = leak(xutex::AsyncMutex::new(0_u64));
-    contender!(rows, "xutex", *black_box(peer).lock().await += 1);
+    contender!(pair, Peer("xutex"), *black_box(peer).lock().await += 1);
     let peer = leak(async_lock::Mutex::new(0_u64));
-    contender!(rows, "async-lock", *black_box(peer).lock().await += 1);
+    contender!(pair, Peer("async-lock"), *black_box(peer).lock().await += 1);
     let peer = leak(maitake_sync::Mutex::new(0_u64));
-    contender!(rows, "maitake-sync", *black_box(peer).lock().await += 1);
+    contender!(pair, Peer("maitake-sync"), *black_box(peer).lock().await += 1);
     let peer = leak(parking_lot::Mutex::new(0_u64));
-    contender!(rows, "parking_lot", *black_box(peer).lock() += 1);
-    rows
+    contender!(pair, Peer("parking_lot"), *black_box(peer).lock() += 1);
+    pair
 }
 
-fn semaphore() -> (Row, Row) {
-    let mut rows = pair("uncontended semaphore");
+fn semaphore() -> Pair {
+    let mut pair = Pair::default();
     let word = leak(AtomicU64::new(0));
-    contender!(rows, FLOOR, floor(word));
+    contender!(pair, Floor, floor(word));
     let ours = leak(leasehold_sync::Semaphore::new(3).expect("three permits"));
-    contender!(rows, OURS, drop(black_box(ours).acquire().await));
+    contender!(pair, Ours, drop(black_box(ours).acquire().await));
     let peer = leak(tokio::sync::Semaphore::new(3));
-    contender!(rows, "tokio", drop(black_box(peer).acquire().await));
+    contender!(pair, Peer("tokio"), drop(black_box(peer).acquire().await));
     let peer = leak(futures_intrusive::sync::Semaphore::new(true, 3));
-    contender!(rows, "futures-intrusive", drop(black_box(peer).acquire(1).await));
+    contender!(pair, Peer("futures-intrusive"), drop(black_box(peer).acquire(1).await));
     let peer = leak(async_lock::Semaphore::new(3));
-    contender!(rows, "async-lock", drop(black_box(peer).acquire().await));
+    contender!(pair, Peer("async-lock"), drop(black_box(peer).acquire().await));
     let peer = leak(maitake_sync::Semaphore::new(3));
-    contender!(rows, "maitake-sync", drop(black_box(peer).acquire(1).await));
-    rows
+    contender!(pair, Peer("maitake-sync"), drop(black_box(peer).acquire(1).await));
+    pair
 }
 
-fn read() -> (Row, Row) {
-    let mut rows = pair("uncontended read");
+fn read() -> Pair {
+    let mut pair = Pair::default();
     let word = leak(AtomicU64::new(0));
-    contender!(rows, FLOOR, floor(word));
+    contender!(pair, Floor, floor(word));
     let ours = leak(leasehold_sync::RwLock::new(0_u64));
-    contender!(rows, OURS, black_box(*black_box(ours).read().await));
+    contender!(pair, Ours, black_box(*black_box(ours).read().await));
     let peer = leak(tokio::sync::RwLock::new(0_u64));
-    contender!(rows, "tokio", black_box(*black_box(peer).read().await));
+    contender!(pair, Peer("tokio"), black_box(*black_box(peer).read().await));
     let peer = leak(async_lock::RwLock::new(0_u64));
-    contender!(rows, "async-lock", black_box(*black_box(peer).read().await));
+    contender!(pair, Peer("async-lock"), black_box(*black_box(peer).read().await));
     let peer = leak(maitake_sync::RwLock::new(0_u64));
-    contender!(rows, "maitake-sync", black_box(*black_box(peer).read().await));
+    contender!(pair, Peer("maitake-sync"), black_box(*black_box(peer).read().await));
     let peer = leak(parking_lot::RwLock::new(0_u64));
-    contender!(rows, "parking_lot", black_box(*black_box(peer).read()));
-    rows
+    contender!(pair, Peer("parking_lot"), black_box(*black_box(peer).read()));
+    pair
 }
 
-fn write() -> (Row, Row) {
-    let mut rows = pair("uncontended write");
+fn write() -> Pair {
+    let mut pair = Pair::default();
     let word = leak(AtomicU64::new(0));
-    contender!(rows, FLOOR, floor(word));
+    contender!(pair, Floor, floor(word));
     let ours = leak(leasehold_sync::RwLock::new(0_u64));
-    contender!(rows, OURS, *black_box(ours).write().await += 1);
+    contender!(pair, Ours, *black_box(ours).write().await += 1);
     let peer = leak(tokio::sync::RwLock::new(0_u64));
-    contender!(rows, "tokio", *black_box(peer).write().await += 1);
+    contender!(pair, Peer("tokio"), *black_box(peer).write().await += 1);
     let peer = leak(async_lock::RwLock::new(0_u64));
-    contender!(rows, "async-lock", *black_box(peer).write().await += 1);
+    contender!(pair, Peer("async-lock"), *black_box(peer).write().await += 1);
     let peer = leak(maitake_sync::RwLock::new(0_u64));
-    contender!(rows, "maitake-sync", *black_box(peer).write().await += 1);
+    contender!(pair, Peer("maitake-sync"), *black_box(peer).write().await += 1);
     let peer = leak(parking_lot::RwLock::new(0_u64));
-    contender!(rows, "parking_lot", *black_box(peer).write() += 1);
-    rows
+    contender!(pair, Peer("parking_lot"), *black_box(peer).write() += 1);
+    pair
 }
 
-fn with_timeout() -> (Row, Row) {
-    let mut rows = pair("uncontended mutex with timeout");
+fn with_timeout() -> Pair {
+    let mut pair = Pair::default();
     let word = leak(AtomicU64::new(0));
-    contender!(rows, FLOOR, floor(word));
+    contender!(pair, Floor, floor(word));
     let ours = leak(leasehold_sync::Mutex::new(0_u64));
-    contender!(rows, OURS, {
+    contender!(pair, Ours, {
         if let Ok(mut guard) = black_box(ours).lock().timeout(MINUTE).await {
             *guard += 1;
         }
     });
     // Tokio's timeout needs a runtime, so its peers run inside of one only.
     let peer = leak(tokio::sync::Mutex::new(0_u64));
-    rows.1 = spawned(rows.1, "tokio", move |run| {
+    spawned(&mut pair.1, Peer("tokio"), move |run| {
         Box::pin(repeat!(run, {
             if let Ok(mut guard) = tokio::time::timeout(MINUTE, black_box(peer).lock()).await {
                 *guard += 1;
@@ -168,12 +186,12 @@ fn with_timeout() -> (Row, Row) {
         }))
     });
     let peer = leak(xutex::AsyncMutex::new(0_u64));
-    rows.1 = spawned(rows.1, "xutex", move |run| {
+    spawned(&mut pair.1, Peer("xutex"), move |run| {
         Box::pin(repeat!(run, {
             if let Ok(mut guard) = tokio::time::timeout(MINUTE, black_box(peer).lock()).await {
                 *guard += 1;
             }
         }))
     });
-    rows
+    pair
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::{OURS, row::Figures};
+use crate::{Row, report::OURS};
 
 const BAR: usize = 24;
 const LEFT: usize = 150;
@@ -14,28 +14,29 @@ pub(crate) fn file_name(work: &str) -> String {
     name.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
 }
 
-pub(crate) fn svg(figures: &Figures) -> String {
-    let mut bars = vec![(OURS, figures.ours)];
-    bars.extend(figures.floor.map(|floor| ("floor", floor)));
-    bars.extend(figures.peers.iter().copied());
-    let longest = bars.iter().map(|(_, nanos)| *nanos).fold(1.0, f64::max);
+pub(crate) fn svg(row: &Row) -> String {
+    let mut bars: Vec<_> = row.ours().map(|ours| (OURS, ours)).into_iter().collect();
+    bars.extend(row.floor().map(|floor| ("floor", floor)));
+    bars.extend(row.peers());
+    let longest = bars.iter().map(|(_, value)| *value).fold(f64::MIN_POSITIVE, f64::max);
     let height = 40 + bars.len() * BAR;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"680\" height=\"{height}\" \
          font-family=\"sans-serif\" font-size=\"13\">\n\
-         <text x=\"8\" y=\"20\" font-weight=\"bold\">{}, ns</text>\n",
-        figures.work
+         <text x=\"8\" y=\"20\" font-weight=\"bold\">{}, {}</text>\n",
+        row.work(),
+        row.unit()
     );
-    for (index, (name, nanos)) in bars.iter().enumerate() {
+    for (index, (name, value)) in bars.iter().enumerate() {
         let top = 32 + index * BAR;
         let colour = if *name == OURS { "#2a6f97" } else { "#b7c4cf" };
-        let (text, width) = (top + 14, nanos / longest * WIDTH);
+        let (text, width) = (top + 14, value / longest * WIDTH);
         let end = LEFT as f64 + width + 6.0;
         let _ = writeln!(
             svg,
             "<text x=\"8\" y=\"{text}\">{name}</text>\
              <rect x=\"{LEFT}\" y=\"{top}\" width=\"{width:.1}\" height=\"18\" fill=\"{colour}\"/>\
-             <text x=\"{end:.1}\" y=\"{text}\">{nanos:.1}</text>"
+             <text x=\"{end:.1}\" y=\"{text}\">{value:.1}</text>"
         );
     }
     svg + "</svg>\n"
