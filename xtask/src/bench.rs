@@ -7,15 +7,18 @@ use clap::Args;
 
 use crate::Result;
 use crate::repo;
+use crate::servers;
 use crate::steps::cargo;
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// The suite: a program of `benches/`, such as `memory` or `sqlite`.
+    /// The suite: a program of `benches/`, such as `memory` or `redis`.
     suite: String,
     /// Also write the figures to this file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    #[command(flatten)]
+    servers: servers::Install,
     /// Handed on to the suite as they are.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     rest: Vec<OsString>,
@@ -26,10 +29,15 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     if !manifest.exists() {
         return Err("there is no benches/Cargo.toml".into());
     }
+    let needs_servers = options.suite == "redis";
+    if needs_servers {
+        servers::provide(options.servers)?;
+    }
     // In the caller's directory, so that FILE means what it says there.
     Ok(cargo()
         .args(["run", "--release", "--manifest-path"])
         .arg(manifest)
+        .args(needs_servers.then_some("--features=redis"))
         .args(["--bin", &options.suite, "--"])
         .args(suite_args(options))
         .status()?
@@ -61,5 +69,9 @@ mod tests {
 
         let line = Line::parse_from(["bench", "sqlite", "--quick", "--json", "out.json"]);
         assert_eq!(suite_args(&line.options), ["--quick", "--json", "out.json"]);
+
+        let line = Line::parse_from(["bench", "redis", "--install", "--only", "pairs"]);
+        assert!(line.options.servers.install);
+        assert_eq!(suite_args(&line.options), ["--only", "pairs"]);
     }
 }

@@ -5,6 +5,7 @@ pub(crate) mod dependencies;
 mod doc_template;
 mod links;
 mod machine_paths;
+pub(crate) mod public_api;
 mod reasons;
 mod sizes;
 mod sleeps;
@@ -26,4 +27,5 @@ pub(crate) const ALL: &[(&str, Check)] = &[
     ("sleeps in tests", sleeps::check),
     ("unfinished marks", unfinished::check),
     ("acceptance list", acceptance::check),
+    ("public API", public_api::check),
 ];

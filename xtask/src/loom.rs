@@ -5,7 +5,7 @@
 //! proves nothing.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use clap::Args;
@@ -14,8 +14,11 @@ use crate::Result;
 use crate::repo;
 use crate::steps::{Steps, cargo};
 
-/// How often a thread may be interrupted in CI; the soak takes one more.
+/// How often a thread may be interrupted in CI.
 pub(crate) const PREEMPTIONS_CI: u8 = 2;
+
+/// How often a thread may be interrupted in the soak.
+pub(crate) const PREEMPTIONS_SOAK: u8 = 3;
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -36,13 +39,7 @@ pub(crate) fn step(steps: &mut Steps, preemptions: u8) -> Result<bool> {
     println!("\n--- {name}");
     let start = Instant::now();
     let mut running = command(preemptions).stdout(Stdio::piped()).spawn()?;
-    let output = running.stdout.take().ok_or("the output of cargo was not piped")?;
-    let mut passed = 0;
-    for line in BufReader::new(output).lines() {
-        let line = line?;
-        println!("{line}");
-        passed += passed_in(&line).unwrap_or(0);
-    }
+    let passed = count_passed(&mut running)?;
     let succeeded = running.wait()?.success();
     if passed == 0 {
         println!("no loom test passed: the cfg or the test file is missing");
@@ -53,13 +50,26 @@ pub(crate) fn step(steps: &mut Steps, preemptions: u8) -> Result<bool> {
 fn command(preemptions: u8) -> Command {
     let mut command = cargo();
     command
-        .args(["test", "--package", "leasehold-sync", "--test", "loom", "--locked"])
+        .args(["test", "--package", "leasehold-sync", "--test", "loom", "--test", "loom_keyed"])
+        .arg("--locked")
         .args(["--target-dir", "target/loom"])
         .current_dir(repo::root())
         .env("RUSTFLAGS", "--cfg leasehold_loom")
         .env("LOOM_MAX_PREEMPTIONS", preemptions.to_string())
         .env_remove("CARGO_ENCODED_RUSTFLAGS");
     command
+}
+
+/// Prints what a run of tests says, and adds up how many of them passed.
+pub(crate) fn count_passed(running: &mut Child) -> Result<u64> {
+    let output = running.stdout.take().ok_or("the output of cargo was not piped")?;
+    let mut passed = 0;
+    for line in BufReader::new(output).lines() {
+        let line = line?;
+        println!("{line}");
+        passed += passed_in(&line).unwrap_or(0);
+    }
+    Ok(passed)
 }
 
 /// The number of passed tests in a summary of libtest; `None` in any other line.

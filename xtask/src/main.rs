@@ -6,10 +6,13 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "talking on the terminal is what this program is for")]
 
+mod asan;
 mod bench;
 mod checks;
 mod loom;
+mod public_api;
 mod repo;
+mod servers;
 mod soak;
 mod steps;
 mod test;
@@ -35,9 +38,11 @@ enum Command {
     Verify,
     /// Build the programs, then run every test and doc-test.
     Test(test::Options),
+    /// Say whether docs/public-api is the public API, or write it.
+    PublicApi(public_api::Options),
     /// Run every interleaving of the plain locks' atomic steps.
     Loom(loom::Options),
-    /// Run a long history on a SQLite store: processes are killed and stopped; some minutes.
+    /// Run what takes too long for CI: loom, AddressSanitizer, histories of killed processes.
     Soak(soak::Options),
     /// Measure one suite side by side with its peers.
     Bench(bench::Options),
@@ -47,6 +52,7 @@ fn main() -> ExitCode {
     let done = match Args::parse().command {
         Command::Verify => verify::run(),
         Command::Test(options) => test::run(&options),
+        Command::PublicApi(options) => public_api::run(&options),
         Command::Loom(options) => loom::run(&options),
         Command::Soak(options) => soak::run(&options),
         Command::Bench(options) => bench::run(&options),

@@ -21,7 +21,8 @@ pub(crate) fn check(repo: &Repo) -> Vec<Finding> {
 /// Whether `path` is the root of a library or of a program.
 fn is_root(path: &str) -> bool {
     let Some((package, source)) = path.split_once("/src/") else { return false };
-    let is_member = package.starts_with("crates/") || package == "xtask";
+    let is_member =
+        package.starts_with("crates/") || package == "xtask" || package == "test-servers";
     let program =
         source.strip_prefix("bin/").is_some_and(|program| match program.split_once('/') {
             Some((_, inside)) => inside == "main.rs",
