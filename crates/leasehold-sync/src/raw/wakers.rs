@@ -6,29 +6,41 @@ use smallvec::SmallVec;
 
 /// Collected under the gate, in the order of the grants; called when dropped, outside of it: a
 /// waker is foreign code and may well use the very lock that it is woken for.
-pub(super) struct Wakers(SmallVec<[Waker; 4]>);
+pub(super) struct Wakers {
+    /// Most steps wake one, or nobody.
+    first: Option<Waker>,
+    others: SmallVec<[Waker; 4]>,
+}
 
 impl Wakers {
     #[inline]
     pub(super) const fn new() -> Self {
-        Self(SmallVec::new_const())
+        Self { first: None, others: SmallVec::new_const() }
     }
 
     #[inline]
     pub(super) fn push(&mut self, waker: Option<Waker>) {
-        if let Some(waker) = waker {
-            self.0.push(waker);
+        if self.first.is_none() {
+            self.first = waker;
+        } else {
+            self.push_other(waker);
         }
+    }
+
+    #[cold]
+    fn push_other(&mut self, waker: Option<Waker>) {
+        self.others.extend(waker);
     }
 }
 
 impl Drop for Wakers {
     #[inline]
     fn drop(&mut self) {
-        if self.0.len() > 1 {
-            self.wake_several();
-        } else if let Some(waker) = self.0.pop() {
-            waker.wake();
+        let Some(first) = self.first.take() else { return };
+        if self.others.is_empty() {
+            first.wake();
+        } else {
+            self.wake_several(first);
         }
     }
 }
@@ -36,14 +48,15 @@ impl Drop for Wakers {
 impl Wakers {
     /// A waker that panics must not cost the others their wake-up.
     #[cold]
-    fn wake_several(&mut self) {
+    fn wake_several(&mut self, first: Waker) {
         struct Rest<'a>(smallvec::Drain<'a, [Waker; 4]>);
         impl Drop for Rest<'_> {
             fn drop(&mut self) {
                 self.0.by_ref().for_each(Waker::wake);
             }
         }
-        let mut rest = Rest(self.0.drain(..));
+        let mut rest = Rest(self.others.drain(..));
+        first.wake();
         rest.0.by_ref().for_each(Waker::wake);
     }
 }
