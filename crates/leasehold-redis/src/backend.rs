@@ -8,7 +8,7 @@ use leasehold_core::{
     Namespace, Released, Remaining, Renewal, Renewed, StoreTime, Token, Ttl, WatchFor, Watched,
     defaults,
 };
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, task::coop::unconstrained};
 
 use crate::{
     book::Name,
@@ -48,7 +48,7 @@ impl RedisBackend {
     /// # Cancel safety
     /// Dropping the future ends the client.
     pub async fn connect(config: RedisConfig) -> Result<Self, Fault> {
-        Ok(Self { client: thread::connect(config).await? })
+        Ok(Self { client: unconstrained(thread::connect(config)).await? })
     }
 
     /// The server that this client is connected to, without user and password.
@@ -266,7 +266,7 @@ impl Backend for RedisBackend {
             // It has ended before.
             return Call::ready(Ok(()));
         }
-        Call::pending(async move { answer.await.unwrap_or(Ok(())) })
+        Call::pending(async move { unconstrained(answer).await.unwrap_or(Ok(())) })
     }
 }
 

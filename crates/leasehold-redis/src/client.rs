@@ -14,6 +14,7 @@ use leasehold_core::{
     Acquire, Acquired, Binding, Call, ClientId, Confirmed, Fault, FaultKind, LocalTime, LockId,
     Place, Refusal, Released, Wake, WatchFor, Watched, defaults,
 };
+use tokio::task::coop::unconstrained;
 
 use crate::{
     book::{Book, Name},
@@ -70,6 +71,10 @@ impl Client {
     }
 
     /// A call that runs when it is polled, and is refused when the client has ended by then.
+    ///
+    /// It takes nothing from the share of its turn that Tokio gives a task: a task that blocks in one
+    /// call after the other gets no other share, and would wait for ever. Each answer has to come
+    /// from the server, so no task keeps others from their turn by many calls.
     pub(crate) fn call<T, F>(
         self: &Arc<Self>,
         work: impl FnOnce(Arc<Self>) -> F + Send + 'static,
@@ -81,7 +86,7 @@ impl Client {
         if self.has_ended() {
             return Call::ready(Err(ended()));
         }
-        Call::pending(work(Arc::clone(self)))
+        Call::pending(unconstrained(work(Arc::clone(self))))
     }
 
     /// Sends a request from where this is polled, and waits for its answer.

@@ -35,7 +35,8 @@ pub(crate) struct Lane {
 
 struct State {
     link: Option<Arc<Link>>,
-    connects: bool,
+    /// Since when it connects, if it does.
+    connects: Option<LocalTime>,
     waiting: Vec<oneshot::Sender<Answer>>,
     back_off: BackOff,
     not_before: LocalTime,
@@ -60,7 +61,7 @@ impl Lane {
     pub(crate) fn new(home: Handle, dial: Arc<Dial>, pushes: Option<Pushes>) -> Self {
         let state = State {
             link: None,
-            connects: false,
+            connects: None,
             waiting: Vec::new(),
             back_off: BackOff::new(PAUSE_MIN, PAUSE_MAX),
             not_before: LocalTime(0),
@@ -88,7 +89,9 @@ impl Lane {
             // Those that have given up meanwhile shall not pile up.
             state.waiting.retain(|waiting| !waiting.is_closed());
             state.waiting.push(send);
-            (wait, !mem::replace(&mut state.connects, true))
+            let begins = state.connects.is_none();
+            state.connects.get_or_insert_with(|| self.dial.clock.now());
+            (wait, begins)
         };
         if begins {
             let attempt = Attempt { lane: Arc::clone(self), done: false };
@@ -106,8 +109,15 @@ impl Lane {
         self.state().link.clone().filter(|link| !link.is_over())
     }
 
-    pub(crate) fn is_gone(&self) -> bool {
-        self.state().gone
+    /// Since when it tries to connect, and has not come to an end.
+    pub(crate) fn connects_since(&self) -> Option<LocalTime> {
+        self.state().connects
+    }
+
+    /// Whether nothing is lost with it: its runtime has ended, or would have to connect anew.
+    fn is_idle(&self) -> bool {
+        let state = self.state();
+        state.gone || state.link.as_ref().is_some_and(|link| link.is_over())
     }
 
     /// How many requests went out here.
@@ -142,7 +152,7 @@ impl Attempt {
         self.done = true;
         let waiting = {
             let mut state = self.lane.state();
-            state.connects = false;
+            state.connects = None;
             match &opened {
                 Ok(link) => {
                     state.link = Some(Arc::clone(link));
@@ -169,7 +179,7 @@ impl Drop for Attempt {
             let waiting = {
                 let mut state = self.lane.state();
                 state.gone = true;
-                state.connects = false;
+                state.connects = None;
                 mem::take(&mut state.waiting)
             };
             drop(waiting);
@@ -211,9 +221,9 @@ impl Lanes {
             return Arc::clone(lane);
         }
         if callers.lanes.len() >= LANES_MAX {
-            let gone: Vec<_> = callers.lanes.extract_if(.., |(_, lane)| lane.is_gone()).collect();
-            callers.requests += gone.iter().map(|(_, lane)| lane.requests()).sum::<u64>();
-            if gone.is_empty() {
+            let idle: Vec<_> = callers.lanes.extract_if(.., |(_, lane)| lane.is_idle()).collect();
+            callers.requests += idle.iter().map(|(_, lane)| lane.requests()).sum::<u64>();
+            if idle.is_empty() {
                 return Arc::clone(&self.own);
             }
         }

@@ -198,7 +198,13 @@ impl<'a> Trip<'a> {
                 return Ok(link);
             }
             let is_own = Arc::ptr_eq(&self.lane, self.client.lanes.own());
-            let soon = self.client.now().after(self.client.dial.config.reply_limit());
+            let (now, soon) = (self.client.now(), self.client.dial.config.reply_limit());
+            if !is_own && self.lane.connects_since().is_some_and(|since| since.after(soon) <= now) {
+                // Somebody has waited for that already.
+                self.lane = Arc::clone(self.client.lanes.own());
+                continue;
+            }
+            let soon = now.after(soon);
             let limit = if is_own { self.deadline } else { self.deadline.min(soon) };
             let limit = Sleep::until(Arc::clone(&self.client.dial.clock), limit);
             match before(limit, self.lane.link()).await {
