@@ -94,6 +94,12 @@ pub trait StoreUnderTest: Send + Sync {
         let _ = step;
         Err(Cannot::new("the store's wall clock is not the test's to step"))
     }
+
+    /// Whether that clock is the store's time itself, so that a step of it moves every expiry, as on
+    /// a server that knows no other. Else it only gives fencing tokens their start.
+    fn lives_by_the_wall_clock(&self) -> bool {
+        false
+    }
 }
 
 /// A step of a wall clock.

@@ -10,7 +10,7 @@ use std::{
     process::Command,
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicI64, AtomicU64, Ordering},
     },
     thread,
     time::Duration,
@@ -69,8 +69,19 @@ impl Fixture for Redis {
     fn fresh(&self) -> Box<dyn StoreUnderTest> {
         let number = self.stores.fetch_add(1, Ordering::Relaxed);
         let prefix = format!("case-{}-{number}", std::process::id());
-        let server = Arc::clone(self.server());
-        Box::new(RedisUnderTest { server, prefix, clients: Mutex::default() })
+        Box::new(RedisUnderTest::on(Arc::clone(self.server()), prefix))
+    }
+
+    /// A clock that is stepped is a server's own: the others' leases would be stepped with it.
+    fn fresh_for(&self, case: &str) -> Box<dyn StoreUnderTest> {
+        // Debian's 7.0 does not start with such a clock.
+        if !case.contains("wall_clock") || self.flavor == Flavor::Redis70 {
+            return self.fresh();
+        }
+        let server = Server::builder(self.flavor).fake_clock().start();
+        let server = server.unwrap_or_else(|missing| panic!("{missing}"));
+        let stepped = Some(AtomicI64::new(0));
+        Box::new(RedisUnderTest { stepped, ..RedisUnderTest::on(Arc::new(server), "case".into()) })
     }
 
     fn connect(&self, address: &str) -> Arc<dyn Backend> {
@@ -83,6 +94,8 @@ struct RedisUnderTest {
     server: Arc<Server>,
     prefix: String,
     clients: Mutex<HashMap<ClientId, Known>>,
+    /// By how many seconds the server's clock is beside the real one, if it can be stepped.
+    stepped: Option<AtomicI64>,
 }
 
 /// How a client is broken.
@@ -92,6 +105,10 @@ struct Known {
 }
 
 impl RedisUnderTest {
+    fn on(server: Arc<Server>, prefix: String) -> Self {
+        Self { server, prefix, clients: Mutex::default(), stepped: None }
+    }
+
     fn ask(&self, command: &[&str]) {
         let reply = self.server.command(command).text();
         assert_eq!(reply, "OK", "{command:?}");
@@ -154,7 +171,20 @@ impl StoreUnderTest for RedisUnderTest {
         Ok(())
     }
 
-    fn step_wall_clock(&self, _: WallStep) -> Result<(), Cannot> {
-        Err(Cannot::new("expiry and liveness follow the server's clock, and so its steps"))
+    fn step_wall_clock(&self, step: WallStep) -> Result<(), Cannot> {
+        let Some(stepped) = &self.stepped else {
+            return Err(Cannot::new("this build of Redis does not start with a clock to step"));
+        };
+        let seconds = |by: Duration| i64::try_from(by.as_secs()).expect("a step is short");
+        let by = match step {
+            WallStep::Forward(by) => seconds(by),
+            WallStep::Back(by) => -seconds(by),
+        };
+        self.server.step_clock(stepped.fetch_add(by, Ordering::Relaxed) + by);
+        Ok(())
+    }
+
+    fn lives_by_the_wall_clock(&self) -> bool {
+        true
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use leasehold_core::{Confirmed, WatchFor};
+use leasehold_core::{Confirmed, Released, Remaining, Renewed, WatchFor};
 
 use crate::{
     Bench, Cannot, WallStep,
@@ -26,6 +26,7 @@ theme! {
     Nothing, "L5, W5, U1, field report 9", l5_a_full_pipe_hides_neither_rejections_nor_watchers;
     Nothing, "L8, field report 33", l8_fencing_grows_when_the_wall_clock_is_stepped;
     Nothing, "T3, L1, field report 33", t3_a_stepped_wall_clock_moves_no_expiry;
+    Nothing, "T3, L1, L8, field report 33", t3_a_store_that_lives_by_the_wall_clock_is_stepped_with_it;
 }
 
 /// Who holds, who waits, and for what.
@@ -184,8 +185,12 @@ fn l8_fencing_grows_when_the_wall_clock_is_stepped(bench: &Bench) -> Result<(), 
     let (a, b, lock) = holder_and_waiter(bench, "stepped");
     let mut last = a.acquire(&lock).held();
     for step in [WallStep::Back(HOUR), WallStep::Forward(HOUR * 3), WallStep::Back(HOUR * 2)] {
-        let waiter = b.acquire(&lock).queued();
+        let mut waiter = b.acquire(&lock).queued();
         bench.store().step_wall_clock(step)?;
+        if bench.store().lives_by_the_wall_clock() && matches!(step, WallStep::Forward(_)) {
+            // Whoever waited has been silent for hours (rule L4), and asks anew.
+            waiter = b.acquire(&lock).queued();
+        }
         last.release();
         let next = waiter.granted();
         assert!(next.fencing() > last.fencing(), "after a step, handed over: {step:?}");
@@ -200,6 +205,9 @@ fn l8_fencing_grows_when_the_wall_clock_is_stepped(bench: &Bench) -> Result<(), 
 }
 
 fn t3_a_stepped_wall_clock_moves_no_expiry(bench: &Bench) -> Result<(), Cannot> {
+    if bench.store().lives_by_the_wall_clock() {
+        return Err(Cannot::new("this store lives by the wall clock, for which there is a case"));
+    }
     let (a, b, lock) = holder_and_waiter(bench, "stepped");
     let ttl = bench.steps(20);
     let since = a.stopwatch();
@@ -212,6 +220,38 @@ fn t3_a_stepped_wall_clock_moves_no_expiry(bench: &Bench) -> Result<(), Cannot> 
     }
     bench.pass(20);
     waiter.granted().release();
+    a.assert_empty();
+    Ok(())
+}
+
+/// The opposite of the case before: a step back ends nothing, a step ahead ends what it passes, and
+/// that is over for everybody.
+fn t3_a_store_that_lives_by_the_wall_clock_is_stepped_with_it(bench: &Bench) -> Result<(), Cannot> {
+    if !bench.store().lives_by_the_wall_clock() {
+        return Err(Cannot::new("time is no wall clock here, for which there is a case"));
+    }
+    let (a, b, lock) = holder_and_waiter(bench, "lives-by-it");
+    let ttl = bench.steps(80);
+    let first = a.acquire(&lock).ttl(ttl).held();
+    let waiter = b.acquire(&lock).ttl(ttl).queued();
+    bench.store().step_wall_clock(WallStep::Back(HOUR))?;
+    waiter.waits();
+    assert!(matches!(first.renew(), Renewed::Held { .. }));
+    let Remaining::Left(left) = first.remaining() else { panic!("a step back ended it") };
+    assert!(left > ttl, "{left:?} are left: the clock was not stepped");
+    let since = b.stopwatch();
+    first.release();
+    let second = waiter.granted();
+    second.assert_left(ttl, since);
+
+    bench.store().step_wall_clock(WallStep::Forward(HOUR))?;
+    assert_eq!(second.remaining(), Remaining::Gone);
+    assert_eq!(second.renew(), Renewed::Unknown);
+    let third = a.acquire(&lock).ttl(ttl).held();
+    assert!(third.fencing() > second.fencing() && second.fencing() > first.fencing());
+    assert_eq!(second.try_release(), Released::Unknown, "it was over");
+    assert!(third.is_held(), "who was late ended another's grant");
+    third.release();
     a.assert_empty();
     Ok(())
 }
