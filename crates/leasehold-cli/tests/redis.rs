@@ -2,6 +2,8 @@
 
 #[path = "program/common.rs"]
 mod common;
+#[path = "redis/guardian.rs"]
+mod guardian;
 #[path = "program/session.rs"]
 mod session;
 #[path = "redis/signals.rs"]
@@ -46,18 +48,20 @@ fn main() -> ExitCode {
             );
         }
     }
-    for (name, test) in signals::ALL {
+    let signals = signals::ALL.map(|(name, test)| ("signals", name, test));
+    let guardian = guardian::ALL.map(|(name, test)| ("guardian", name, test));
+    for (theme, name, test) in signals.into_iter().chain(guardian) {
         let on_server = move || {
             let server = Server::start(Flavor::Redis70).expect("it is installed");
             test(&Store::on_server(&server.url(), "t"));
         };
         let missing = Flavor::Redis70.installed().is_err();
         trials.push(
-            common::trial(&format!("signals::server::{name}"), on_server)
+            common::trial(&format!("{theme}::server::{name}"), on_server)
                 .with_ignored_flag(missing),
         );
         let on_file = move || test(&Store::new());
-        trials.push(common::trial(&format!("signals::sqlite::{name}"), on_file));
+        trials.push(common::trial(&format!("{theme}::sqlite::{name}"), on_file));
     }
     common::run(trials)
 }
