@@ -1,18 +1,25 @@
 //! The acceptance lines that concern the handle alone, on SQLite too: S7 to S10, SL14, R8 to R11, R21,
-//! G2, G8, G9, G11.
+//! G2, G8, G9, G11; and what becomes of a lease while the store cannot be asked (rule L3).
 
 #![cfg(feature = "sqlite")]
 
-use std::{panic::AssertUnwindSafe, time::Duration};
+use std::{
+    fs::File,
+    panic::AssertUnwindSafe,
+    time::{Duration, Instant},
+};
 
-use leasehold::{ErrorKind, LockKind, LockManager};
+use leasehold::{ErrorKind, LockKind, LockManager, RunError};
 use pollster::block_on;
 
 fn store() -> (tempfile::TempDir, LockManager) {
     let directory = tempfile::Builder::new().prefix("leasehold").tempdir().unwrap();
-    let url = format!("sqlite:{}", directory.path().join("locks.db").display());
-    let locks = block_on(leasehold::connect(&url)).unwrap();
+    let locks = block_on(leasehold::connect(&url(&directory))).unwrap();
     (directory, locks)
+}
+
+fn url(directory: &tempfile::TempDir) -> String {
+    format!("sqlite:{}", directory.path().join("locks.db").display())
 }
 
 #[test]
@@ -76,4 +83,43 @@ fn g2_g9_g11_has_list_and_cancel_all() {
     let error = waiter.join().unwrap().unwrap_err();
     assert_eq!(error.kind(), &ErrorKind::Cancelled { reason: "Draining".into() });
     assert!(lease.is_held() && lease.release_blocking().unwrap());
+}
+
+/// Rule L3: nothing can be asked while a process is stopped inside the store's guard.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn l3_with_the_guard_held_a_run_is_lost_in_time_and_keeps_its_output() {
+    const TTL: Duration = Duration::from_millis(1500);
+    let (directory, locks) = store();
+    let others = leasehold::connect(&url(&directory)).await.unwrap();
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let leader = locks.mutex("leader").unwrap();
+    let working = leader.lock().ttl(TTL).renew().run(async |lease| {
+        // One renewal has come through, so that it is the renewed deadline that counts.
+        let (first, begun) = (lease.certain_for().unwrap(), Instant::now());
+        while lease.certain_for().unwrap() + begun.elapsed() <= first + TTL / 10 {
+            tokio::task::yield_now().await;
+        }
+        let guard = File::options().write(true).open(directory.path().join("locks.db.d/guard"));
+        let guard = guard.unwrap();
+        guard.lock().unwrap();
+        let since = Instant::now();
+        tell.send(()).unwrap();
+        lease.lost().await;
+        let lost = Instant::now();
+        assert!(lost - since <= TTL, "only after {:?}", lost - since);
+        drop(guard);
+        lost
+    });
+    let waiting = async {
+        told.await.unwrap();
+        let next = others.mutex("leader").unwrap().lock().await.unwrap();
+        (Instant::now(), next)
+    };
+    let (worked, (granted, next)) = tokio::join!(working, waiting);
+    let Err(RunError::Lost { output: Some(lost), error }) = worked else {
+        panic!("not lost, or without what the work gave: {worked:?}");
+    };
+    assert!(error.to_string().contains("TTL ran out"), "{error}");
+    assert!(lost < granted, "granted {:?} before the loss was told", lost - granted);
+    assert!(next.release().await.unwrap());
 }
