@@ -53,8 +53,13 @@ impl Actor {
     /// Waits until it says this next.
     #[track_caller]
     pub(crate) fn expect(&self, what: &str) {
-        let said = self.said.recv_timeout(PATIENCE / 2);
-        assert_eq!(said.as_deref(), Ok(what), "of an actor");
+        assert_eq!(self.says(), what, "of an actor");
+    }
+
+    /// Waits for what it says next.
+    #[track_caller]
+    pub(crate) fn says(&self) -> String {
+        self.said.recv_timeout(PATIENCE / 2).expect("an actor says something")
     }
 
     /// Whether it has said nothing more.

@@ -43,7 +43,8 @@ fn unreachable(flavor: Flavor, cut: Cut) {
             // One renewal has come through, so that it is the renewed deadline that counts.
             let first = lease.certain_for().expect("has a TTL");
             let begun = Instant::now();
-            while lease.certain_for().expect("has a TTL") + begun.elapsed() <= first {
+            let renewed = first + TTL / 10;
+            while lease.certain_for().expect("has a TTL") + begun.elapsed() <= renewed {
                 tokio::task::yield_now().await;
             }
             match cut {

@@ -15,14 +15,16 @@ mod layout;
 mod losses;
 mod processes;
 mod replies;
+mod requests;
 mod restarts;
 mod rights;
+mod runtimes;
 mod witness;
 
 use std::time::Duration;
 
 use leasehold::{LockManager, NamedMutex};
-use libtest_mimic::{Arguments, Trial};
+use libtest_mimic::{Arguments, Completion, Trial};
 use test_servers::Flavor;
 use tokio::runtime::Runtime;
 
@@ -48,21 +50,29 @@ fn main() {
             losses::TESTS,
             processes::TESTS,
             replies::TESTS,
+            requests::TESTS,
             restarts::TESTS,
             rights::TESTS,
+            runtimes::TESTS,
         ];
         let mut tests = everywhere.concat();
         // Debian's build of 7.0 does not start with a clock that can be stepped, and only it has TLS.
         tests.extend(if flavor == Flavor::Redis70 { encrypted::TESTS } else { clocks::TESTS });
         let long = crowds::LONG.iter().map(|test| (*test, !is_soak()));
         let tests = tests.into_iter().map(|test| (test, false)).chain(long);
+        let missing = flavor.installed().err().map(|missing| missing.to_string());
         for ((name, test), is_too_long) in tests {
+            let too_long =
+                is_too_long.then(|| "takes eleven minutes; `cargo xtask soak`".to_owned());
+            let reason = missing.clone().or(too_long);
             let run = move || {
+                if let Some(reason) = reason {
+                    return Ok(Completion::ignored_with(format!("not run here: {reason}")));
+                }
                 test(flavor);
-                Ok(())
+                Ok(Completion::Completed)
             };
-            let trial = Trial::test(name, run).with_kind(flavor.name());
-            trials.push(trial.with_ignored_flag(is_too_long || flavor.installed().is_err()));
+            trials.push(Trial::ignorable_test(name, run).with_kind(flavor.name()));
         }
     }
     let mut arguments = Arguments::from_args();

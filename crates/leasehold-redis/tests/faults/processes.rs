@@ -25,6 +25,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_waiter_killed_with_its_claim_is_passed", a_killed_claimant),
     ("a_holder_killed_before_its_answer_is_followed", |flavor| unanswered(flavor, false)),
     ("a_waiter_killed_before_its_answer_is_passed", |flavor| unanswered(flavor, true)),
+    ("a_holder_stopped_before_its_answer_does_not_take_it_for_a_lease", stopped_unanswered),
 ];
 
 /// A grant that nobody confirms is back after this (rule L10).
@@ -189,6 +190,40 @@ fn unanswered(flavor: Flavor, is_queued: bool) {
         let (next, after) = scene.next().await;
         let most = if is_queued { CLAIM } else { TTL };
         assert!(after <= most + SLACK, "only after {after:?}");
+        scene.leaves_nothing(next).await;
+    });
+}
+
+/// The answer that waits for it when it goes on is about a grant that has run out meanwhile.
+fn stopped_unanswered(flavor: Flavor) {
+    run(async {
+        let scene = Scene::new(flavor).await;
+        let proxy = Proxy::to(scene.server.address());
+        proxy.on_request(|request| {
+            let is_acquisition = request.name().starts_with("EVAL") && request.contains("orders");
+            // Long enough to be stopped in, and not so long that it is asked for again.
+            if is_acquisition { Fate::DelayReply(Duration::from_millis(400)) } else { Fate::Pass }
+        });
+        let actor = Actor::start(&proxy.url(), 1);
+        wait_until("the server has done it", || {
+            pollster::block_on(scene.mutex.is_locked()).expect("answers")
+        });
+        actor.stop();
+        let (next, after) = scene.next().await;
+        assert!(after <= TTL + SLACK, "only after {after:?}");
+        assert!(actor.is_silent(), "it was stopped too late");
+        proxy.clear();
+        actor.go_on();
+        match actor.says().as_str() {
+            "held" => {
+                actor.expect("lost");
+                actor.expect("nothing to release");
+            }
+            // It was asked for once more, as another wait.
+            "queued" => assert!(actor.is_silent(), "two hold at once"),
+            other => panic!("an actor says {other:?}"),
+        }
+        drop(actor);
         scene.leaves_nothing(next).await;
     });
 }
