@@ -80,7 +80,7 @@ fn redis(steps: &mut Steps, options: &Options) -> Result<bool> {
     env.extend(seed.as_deref().map(|seed| ("LEASEHOLD_HISTORY_SEED", seed)));
     let mut passed = true;
     for test in ["histories", "faults"] {
-        let args = ["test", "--locked", "-p", "leasehold-redis", "--test", test];
+        let args = ["test", "--release", "--locked", "-p", "leasehold-redis", "--test", test];
         passed &= steps.cargo(&args, &env)?;
     }
     Ok(passed)

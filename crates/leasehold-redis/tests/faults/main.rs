@@ -40,7 +40,7 @@ const AT_A_TIME: usize = 12;
 
 fn main() {
     actor::take_part();
-    let mut trials = Vec::new();
+    let (mut long, mut others) = (Vec::new(), Vec::new());
     for flavor in Flavor::ALL {
         let everywhere = [
             connections::TESTS,
@@ -58,26 +58,29 @@ fn main() {
         let mut tests = everywhere.concat();
         // Debian's build of 7.0 does not start with a clock that can be stepped, and only it has TLS.
         tests.extend(if flavor == Flavor::Redis70 { encrypted::TESTS } else { clocks::TESTS });
-        let long = crowds::LONG.iter().map(|test| (*test, !is_soak()));
-        let tests = tests.into_iter().map(|test| (test, false)).chain(long);
-        let missing = flavor.installed().err().map(|missing| missing.to_string());
-        for ((name, test), is_too_long) in tests {
-            let too_long =
-                is_too_long.then(|| "takes eleven minutes; `cargo xtask soak`".to_owned());
-            let reason = missing.clone().or(too_long);
-            let run = move || {
-                if let Some(reason) = reason {
-                    return Ok(Completion::ignored_with(format!("not run here: {reason}")));
-                }
-                test(flavor);
-                Ok(Completion::Completed)
-            };
-            trials.push(Trial::ignorable_test(name, run).with_kind(flavor.name()));
-        }
+        others.extend(tests.into_iter().map(|test| trial(test, flavor, None)));
+        let too_long = (!is_soak()).then_some("takes eleven minutes; `cargo xtask soak`");
+        long.extend(crowds::LONG.iter().map(|test| trial(*test, flavor, too_long)));
     }
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(AT_A_TIME);
-    libtest_mimic::run(&arguments, trials).exit();
+    // The longest begin first: all others are over before them.
+    long.extend(others);
+    libtest_mimic::run(&arguments, long).exit();
+}
+
+/// A test on a kind of server, or why it is not run here.
+fn trial((name, test): Test, flavor: Flavor, unfit: Option<&str>) -> Trial {
+    let missing = flavor.installed().err().map(|missing| missing.to_string());
+    let reason = missing.or_else(|| unfit.map(str::to_owned));
+    let run = move || {
+        if let Some(reason) = reason {
+            return Ok(Completion::ignored_with(format!("not run here: {reason}")));
+        }
+        test(flavor);
+        Ok(Completion::Completed)
+    };
+    Trial::ignorable_test(name, run).with_kind(flavor.name())
 }
 
 /// Whether crowds are as large as `cargo xtask soak` wants them.
