@@ -31,8 +31,13 @@ pub(crate) struct Actor {
 impl Actor {
     /// Starts one that asks for the lock so many times at once.
     pub(crate) fn start(url: &str, times: usize) -> Self {
+        Self::start_with(url, times, TTL)
+    }
+
+    /// The same with leases that live this long.
+    pub(crate) fn start_with(url: &str, times: usize, ttl: Duration) -> Self {
         let mut process = Command::new(env::current_exe().expect("this program has a path"))
-            .env(VARIABLE, format!("{times} {url}"))
+            .env(VARIABLE, format!("{times} {} {url}", ttl.as_millis()))
             // Its end tells the actor that nobody is left to kill it.
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -102,8 +107,10 @@ impl Drop for Actor {
 /// Acts, and ends the process, when it was started for that; else does nothing.
 pub(crate) fn take_part() {
     let Ok(part) = env::var(VARIABLE) else { return };
-    let (times, url) = part.split_once(' ').expect("how often, and where");
-    let times = times.parse().expect("a number");
+    let mut words = part.splitn(3, ' ');
+    let mut word = || words.next().expect("how often, for how long, and where");
+    let times: usize = word().parse().expect("a number");
+    let (ttl, url) = (Duration::from_millis(word().parse().expect("a number")), word());
     thread::spawn(|| {
         for _ in std::io::stdin().lines() {}
         process::exit(0);
@@ -111,7 +118,7 @@ pub(crate) fn take_part() {
     let runtime = tokio::runtime::Runtime::new().expect("threads");
     runtime.block_on(async {
         let mutex = connect(url).await.mutex("orders").expect("a name");
-        let tasks: Vec<_> = (0..times).map(|_| tokio::spawn(act(mutex.clone()))).collect();
+        let tasks: Vec<_> = (0..times).map(|_| tokio::spawn(act(mutex.clone(), ttl))).collect();
         for task in tasks {
             task.await.expect("no panic");
         }
@@ -119,9 +126,9 @@ pub(crate) fn take_part() {
     process::exit(0);
 }
 
-async fn act(mutex: NamedMutex) {
+async fn act(mutex: NamedMutex, ttl: Duration) {
     let queued = |_: &leasehold::Obstacle| say("queued");
-    let acquire = mutex.lock().ttl(TTL).renew().on_queued(queued);
+    let acquire = mutex.lock().ttl(ttl).renew().on_queued(queued);
     let lease: Lease = acquire.await.expect("granted in the end");
     say("held");
     lease.lost().await;

@@ -152,7 +152,8 @@ fn a_killed_claimant(flavor: Flavor) {
     run(async {
         let scene = Scene::new(flavor).await;
         let held = scene.held().await;
-        let mut actor = scene.actor(1);
+        // So that it is the claim that ends.
+        let mut actor = Actor::start_with(&scene.server.url(), 1, PATIENCE);
         actor.expect("queued");
         actor.stop();
         assert!(held.release().await.expect("answers"));
@@ -176,7 +177,8 @@ fn unanswered(flavor: Flavor, is_queued: bool) {
             let is_acquisition = request.name().starts_with("EVAL") && request.contains("orders");
             if is_acquisition { Fate::LoseReply } else { Fate::Pass }
         });
-        let mut actor = Actor::start(&proxy.url(), 1);
+        let ttl = if is_queued { PATIENCE } else { TTL };
+        let mut actor = Actor::start_with(&proxy.url(), 1, ttl);
         let state = || pollster::block_on(scene.mutex.inspect()).expect("answers");
         wait_until("the server has done it", || {
             state().is_some_and(|state| {
