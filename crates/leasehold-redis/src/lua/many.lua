@@ -346,17 +346,12 @@ function lock.sweep()
   end
 end
 
-if lock.holder and not lock.is_live(lock.holder) then
-  lock.end_grant(lock.sole, lock.holder)
-  if many == 1 then
-    lock.grant_on()
-    lock.complete_watchers()
-  end
-end
-if lock.soon > 0 and lock.soon <= now then
+do
   local before = lock.used
-  lock.sweep()
-  if lock.used < before then
+  if lock.holder and not lock.is_live(lock.holder) then lock.end_grant(lock.sole, lock.holder) end
+  if lock.soon > 0 and lock.soon <= now then lock.sweep() end
+  -- Only after it: what H has is all that a sweep knows, and not what this step places.
+  if many == 1 and lock.used < before then
     lock.grant_on()
     lock.complete_watchers()
   end

@@ -23,6 +23,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("q4_a_waiter_that_leaves_lets_in_whom_it_blocked", q4_a_waiter_that_leaves),
     ("q5_the_queue_has_a_limit", q5_the_queue_has_a_limit),
     ("t3_what_is_overdue_is_gone", t3_what_is_overdue_is_gone),
+    ("q4_what_ends_together_loses_no_permit", q4_what_ends_together_loses_no_permit),
     ("t4_extend_shortens_and_revives_nothing", t4_extend_shortens_and_revives_nothing),
     ("t8_rebind_changes_client_and_ttl", t8_rebind_changes_client_and_ttl),
     ("l7_a_replay_finds_what_there_is", l7_a_replay_finds_what_there_is),
@@ -182,6 +183,32 @@ fn t3_what_is_overdue_is_gone(server: &Server) {
     let next = lock.wants(2).weight(3);
     lock.held(&next);
     lock.release(&next.token());
+}
+
+/// A grant that stands alone and a tombstone beside it run out before anybody looks: whoever is let in by
+/// the end of the one is not forgotten over that of the other.
+fn q4_what_ends_together_loses_no_permit(server: &Server) {
+    let mut lock = Store::new(server, LockKind::Semaphore, "together", 2);
+    let whole = lock.wants(1).weight(2).ttl(ttl(900));
+    lock.held(&whole);
+    let waiters = [lock.wants(2).ttl(ttl(60_000)), lock.wants(3).ttl(ttl(60_000))];
+    for waiter in &waiters {
+        lock.queued(waiter);
+    }
+    let (unsent, until) = (lock.wants(4), lock.time().after(ms(50)));
+    assert_eq!(lock.abandon(&unsent, until), Released::Unknown);
+    // sleep: the TTL of a real grant on a real clock; tombstones go second by second.
+    std::thread::sleep(ms(1_200));
+    for waiter in &waiters {
+        lock.granted(&waiter.token());
+    }
+    for waiter in &waiters {
+        assert_eq!(lock.release(&waiter.token()), Released::Holder);
+    }
+    let next = lock.wants(5).weight(2);
+    lock.held(&next);
+    assert_eq!(lock.release(&next.token()), Released::Holder);
+    assert_eq!(lock.counts(), None);
 }
 
 fn t4_extend_shortens_and_revives_nothing(server: &Server) {

@@ -72,7 +72,9 @@ impl Ask {
 impl Store {
     pub(crate) fn new(server: &Server, kind: LockKind, name: &str, capacity: u32) -> Self {
         let client = redis::Client::open(server.url()).expect("a valid URL");
-        let space = Keyspace::new("test:").expect("a valid prefix");
+        // Of its own, so that nobody else's pushes come over its clients' channels.
+        let prefix: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+        let space = Keyspace::new(&format!("{prefix}:")).expect("a valid prefix");
         let name = LockName::new(name).expect("a valid name");
         let id = Arc::new(LockId::new(Namespace::default(), kind, name));
         Self {
