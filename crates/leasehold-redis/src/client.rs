@@ -114,8 +114,9 @@ impl Client {
             if !self.book.ask(&name, &keys, request.attempt, until, to_client, limit) {
                 return Err(ended());
             }
-            let sender =
-                Sender { client: self.id, wake, not_after: until, claim: self.dial.offset.claim() };
+            let stamp = known.then(|| self.dial.offset.stamp(self.now()));
+            let claim = self.dial.offset.claim();
+            let sender = Sender { client: self.id, wake, not_after: until, stamp, claim };
             match trip.once(&script::acquire(&keys, &request, sender)).await {
                 // A copy that was late, or a clock that was stepped.
                 Once::Answer(Ok(AcquireReply::Refused(Refusal::Stale)))
@@ -126,6 +127,12 @@ impl Client {
                     // is the same request (rule L7).
                     clock_tries += 1;
                     self.learn_the_time(&mut trip).await;
+                }
+                // It was slower than another's whole turn, or the two clocks differ.
+                Once::Answer(Ok(AcquireReply::Overtaken(by)))
+                    if self.book.is_wanted(&name) && self.now() < trip.deadline =>
+                {
+                    self.dial.offset.overtaken(by, self.now());
                 }
                 Once::Answer(answer) => break answer,
                 Once::Again(fault) => {
@@ -178,7 +185,7 @@ impl Client {
                 self.book.refused(name, request.attempt);
                 Acquired::Refused(refusal)
             }
-            AcquireReply::Ended => {
+            AcquireReply::Ended | AcquireReply::Overtaken(_) => {
                 self.book.refused(name, request.attempt);
                 Acquired::Refused(Refusal::Stale)
             }
@@ -286,7 +293,13 @@ impl Client {
     ) -> Result<Watched, Fault> {
         let keys = self.keys(&name.lock);
         let (id, wake) = self.book.watch(&name, &keys);
-        let sender = Sender { client: self.id, wake: id, not_after: None, claim: defaults::CLAIM };
+        let sender = Sender {
+            client: self.id,
+            wake: id,
+            not_after: None,
+            stamp: None,
+            claim: defaults::CLAIM,
+        };
         let request = script::watch(&keys, generation, &name.token, what, sender);
         match self.send(request).await {
             Ok(script::WatchReply::Waiting(waiting)) => {

@@ -1,5 +1,5 @@
-//! The store's time as it is known here. It is used for `not_after` alone: the server's own clock
-//! decides expiry (rule L1).
+//! The store's time as it is known here. It is used to tell copies of a request from the request
+//! (rule L7): the server's own clock decides expiry (rule L1).
 
 use std::{
     sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::SeqCst},
@@ -14,6 +14,8 @@ use redis::Value;
 pub(crate) struct Offset {
     ahead: AtomicI64,
     known: AtomicBool,
+    /// How far stamps are ahead of the server's time as it is known here, in microseconds.
+    lead: AtomicU64,
     /// How long the last question took, in microseconds.
     round_trip: AtomicU64,
 }
@@ -41,6 +43,18 @@ impl Offset {
     /// `false`: the server has not told its time; then nothing is said about it.
     pub(crate) fn is_known(&self) -> bool {
         self.known.load(SeqCst)
+    }
+
+    /// What an acquisition that is sent now is stamped with.
+    pub(crate) fn stamp(&self, now: LocalTime) -> StoreTime {
+        StoreTime(self.store_time(now).0.saturating_add(self.lead.load(SeqCst)))
+    }
+
+    /// Another client's stamp is later than one of ours that was sent after it: the clocks of both are
+    /// only nearly the server's. From now on ours are later than that.
+    pub(crate) fn overtaken(&self, by: StoreTime, now: LocalTime) {
+        let behind = (by.0 + 1).saturating_sub(self.store_time(now).0);
+        self.lead.fetch_max(behind, SeqCst);
     }
 
     pub(crate) fn store_time(&self, local: LocalTime) -> StoreTime {
@@ -85,5 +99,16 @@ mod tests {
             assert_eq!(offset.local_time(StoreTime(store)), LocalTime(1_500_000));
             assert_eq!(offset.store_time(LocalTime::MAX), StoreTime::MAX);
         }
+    }
+
+    #[test]
+    fn l7_stamps_are_later_than_the_one_that_overtook() {
+        let (offset, now) = (Offset::default(), LocalTime(1_000));
+        assert_eq!(offset.stamp(now), StoreTime(1_000));
+        offset.overtaken(StoreTime(5_000), now);
+        assert_eq!(offset.stamp(now), StoreTime(5_001));
+        // One that is behind does not set it back.
+        offset.overtaken(StoreTime(2_000), now);
+        assert_eq!(offset.stamp(LocalTime(1_010)), StoreTime(5_011));
     }
 }

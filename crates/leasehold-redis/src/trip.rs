@@ -25,7 +25,7 @@ const BATCH: usize = 128;
 pub(crate) struct Trip<'a> {
     client: &'a Client,
     lane: Arc<Lane>,
-    deadline: LocalTime,
+    pub(crate) deadline: LocalTime,
     back_off: BackOff,
     /// Goes on when the client has ended: it is the end's own request.
     outlives: bool,

@@ -1,9 +1,10 @@
 -- ACQUIRE: grants, queues or refuses (rules Q1-Q5, L6-L8, N2, N5), in the order of the contract:
--- stale · over · known (replay, TokenInUse) · destroyed · config mismatch · too heavy · granted ·
+-- stale · over, overtaken · known (replay, TokenInUse) · destroyed · config mismatch · too heavy · granted ·
 -- busy · queue full · queued.
 --
 -- ARGV  1 token   2 request: flags, attempt, client, wake, weight (0: whole), TTL in ms (0: none),
---         capacity, claim in ms, generation (-1: none), not_after (-1: none), queue limit
+--         capacity, claim in ms, generation (-1: none), not_after (-1: none), queue limit,
+--         stamp: when it was sent, in the server's time as the client knows it (0: it does not)
 --       3 who asks, a string that no script looks into   4 the TTL and two seconds, in ms
 -- Reply {0, fence, µs left (-1: no TTL), TTL ms, generation, capacity}       granted
 --       {1, ahead, µs held (-1: no holder), who holds, generation, capacity, µs to the next expiry
@@ -12,59 +13,64 @@
 --       {3, why, number}   1 token in use   2 another capacity   3 too heavy for the capacity
 --                          4 destroyed   5 stale   6 queue full
 --       {4}                                                                  over before (L7)
+--       {5, stamp}   not later than the stamp of one that is over: a copy, for all that is known (L7)
 -- Calls granted 3, busy 2, first in the queue 9, replay of a holder 2.
 local token = ARGV[1]
-local flags, attempt, _, weight, ttl, claimed_capacity, term, asked_gen, not_after, limit =
-  peel('>Bc8c8xxxxxxxxI4I4I4I4ddd', ARGV[2])
+local flags, attempt, _, weight, ttl, claimed_capacity, term, asked_gen, not_after, limit, stamp =
+  peel('>Bc8c8xxxxxxxxI4I4I4I4dddd', ARGV[2])
 local waits_on, is_whole, is_registered = flags % 2 == 1, flags % 8 >= 4, flags % 16 >= 8
 if not_after >= 0 and not_after <= now then return {3, 5, 0} end
 
 if many == 0 then
-  local at = HEAD_LEN + 16 * ringn
-  if ringn > 0 and string.find(sub(raw, HEAD_LEN + 1, at), attempt, 1, true) then return {4} end
   local is_free = toklen == 0
   if not is_free then
-    local ending, limit = peel('>dd', raw, at + toklen + 51)
-    is_free = ending > 0 and ending <= now and limit <= now
+    local ending = peel('>d', raw, HEAD_LEN + toklen + 51)
+    is_free = ending > 0 and ending <= now
+    -- So that it is remembered by the long way.
+    if is_free and peel('>d', raw, HEAD_LEN + toklen + 59) > now then is_free = nil end
   end
   if is_free then
-    -- Nobody has it, and this attempt was not here before.
+    -- Nobody has it. That it was here before, is looked for in what is over.
+    if copies_end > now then
+      if attempt == ended then return {4} end
+      if stamp > 0 and stamp <= newest then return {5, newest} end
+    end
     if asked_gen >= 0 and asked_gen < gen then return {3, 4, 0} end
-    gen = math.max(gen, asked_gen)
+    if asked_gen > gen then gen = asked_gen end
     capacity = claimed_capacity
     if is_whole then weight = capacity end
     if weight > capacity then return {3, 3, capacity} end
-    fence = math.max(fence + 1, now)
-    local value = pack('>BBBBBBI4ddd', 76, LAYOUT, 0, ringn, #token, denied, capacity, fence, gen,
-      remembered) .. (ringn > 0 and sub(raw, HEAD_LEN + 1, at) or '') .. token .. '\1'
-      .. sub(ARGV[2], 1, 25) .. pack('>I4I4dddd', weight, ttl, fence, now,
-        ttl > 0 and now + ttl * 1000 or 0, math.max(not_after, 0)) .. ARGV[3]
+    fence = now > fence and now or fence + 1
+    local value = pack('>BBBBBI4dddddc8', 76, LAYOUT, 0, denied, #token, capacity, fence, gen,
+      remembered, copies_end, newest, ended) .. token .. '\1' .. sub(ARGV[2], 1, 25)
+      .. pack('>I4I4ddddd', weight, ttl, fence, now, ttl > 0 and now + ttl * 1000 or 0, not_after,
+        stamp) .. ARGV[3]
     if ttl == 0 then
       call('SET', KEYS[1], value)
       return {0, fence, -1, 0, gen, capacity}
     end
-    local left = math.max(fence, remembered, ringn > 0 and peel('>d', raw, at - 7) or 0) - now
+    local left = math.max(fence, remembered, copies_end) - now
     -- A number in its place would be printed, which costs as much as the rest.
     call('SET', KEYS[1], value, 'PX',
       left <= ttl * 1000 and ARGV[4] or math.ceil((left + RETAIN) / 1000))
     return {0, fence, ttl * 1000, ttl, gen, capacity}
   end
-  if not waits_on and (asked_gen < 0 or asked_gen >= gen)
+  if is_free == false and not waits_on and (asked_gen < 0 or asked_gen >= gen)
     and (is_registered or claimed_capacity == capacity)
-    and sub(raw, at + 1, at + toklen) ~= token then
-    at = at + toklen
+    and sub(raw, HEAD_LEN + 1, HEAD_LEN + toklen) ~= token then
+    local at = HEAD_LEN + toklen
     local used = peel('>I4', raw, at + 27)
     local asked = is_whole and capacity or weight
     if asked <= capacity and asked > capacity - used then
-      return {2, 0, math.max(0, now - peel('>d', raw, at + 43)), sub(raw, at + 67)}
+      return {2, 0, math.max(0, now - peel('>d', raw, at + 43)), sub(raw, at + 75)}
     end
   end
 end
 
 -- The record that is kept: of a grant, with its fence; of a waiter, with its place.
 local function record_of(state, number, ending)
-  return string.char(state) .. sub(ARGV[2], 1, 25) .. pack('>I4I4dddd', weight, ttl, number, now,
-    ending, math.max(not_after, 0)) .. ARGV[3]
+  return string.char(state) .. sub(ARGV[2], 1, 25) .. pack('>I4I4ddddd', weight, ttl, number, now,
+    ending, not_after, stamp) .. ARGV[3]
 end
 
 local function new_grant()
@@ -87,12 +93,17 @@ local function replay()
   if lock.is_tombstone(attempt) then return {4} end
   local record = lock.grant_of(token)
   if not record and (lock.queued > 0 or lock.listed > 0) then record = lock.get('t:' .. token) or nil end
-  if not record then return end
+  if record and string.byte(record) <= lock.STATE_CLAIMED and not lock.is_live(record) then record = nil end
+  if not record then
+    if stamp <= 0 or stamp > newest or copies_end <= now then return end
+    lock.finish(false)
+    return {5, newest}
+  end
   local state = string.byte(record)
-  if state <= lock.STATE_CLAIMED and not lock.is_live(record) then return end
   if sub(record, 3, 10) ~= attempt then return {3, 1, 0} end
   -- A later copy may come later.
-  record = sub(record, 1, 58) .. pack('>d', math.max(peel('>d', record, 59), not_after))
+  local until_then, last_stamp = peel('>dd', record, 59)
+  record = sub(record, 1, 58) .. pack('>dd', math.max(until_then, not_after), math.max(last_stamp, stamp))
     .. sub(record, lock.RECORD_LEN + 1)
   if state <= lock.STATE_CLAIMED then
     if state == lock.STATE_CLAIMED then

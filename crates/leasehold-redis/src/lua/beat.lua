@@ -14,7 +14,7 @@ local function short_way()
   if keep ~= -1 and keep < now + 10000000 then return end
   local ends = soon
   if toklen > 0 then
-    local ending = peel('>d', raw, HEAD_LEN + 76 + 16 * ringn + toklen + 51)
+    local ending = peel('>d', raw, HEAD_LEN + 76 + toklen + 51)
     if ending > 0 and ending <= now then return end
     if ending > 0 and (ends == 0 or ending < ends) then ends = ending end
   end

@@ -33,7 +33,7 @@ if state == lock.STATE_REJECTED then
   local why = lock.get('r:' .. string.format('%.0f', peel('>d', record, 35)))
   lock.fields['t:' .. token] = false
   lock.unlist('t:' .. token)
-  lock.bury(sub(record, 3, 10), peel('>d', record, 59))
+  lock.bury(record)
   lock.finish(true)
   if why then return {2, string.byte(why), sub(why, 2)} end
   return {3}

@@ -7,15 +7,19 @@
 --
 -- L1: only TIME decides. Key expiry is garbage collection: it comes later than anything that counts.
 local call, pack, peel, sub = redis.call, struct.pack, struct.unpack, string.sub
-local LAYOUT, HEAD_LEN, RING_MAX, RETAIN = 1, 34, 64, 2000000
+local LAYOUT, HEAD_LEN, RETAIN = 2, 57, 2000000
 local raw = call('GET', KEYS[1])
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-local many, ringn, toklen, denied, capacity, fence, gen, remembered = 0, 0, 0, 0, 0, 0, 0, 0
+local many, denied, toklen, capacity, fence, gen, remembered = 0, 0, 0, 0, 0, 0, 0
+-- L7: until when copies of ended acquisitions may come, the stamp of none of them is later than this,
+-- and the attempt that ended last.
+local copies_end, newest, ended = 0, 0, '\0\0\0\0\0\0\0\0'
 if raw then
   local magic, layout = string.byte(raw, 1, 2)
   if magic ~= 76 then return {-2} end
   if layout ~= LAYOUT then return {-1, layout or 0} end
   if #raw < HEAD_LEN then return {-2} end
-  many, ringn, toklen, denied, capacity, fence, gen, remembered = peel('>BBBBI4ddd', raw, 3)
+  many, denied, toklen, capacity, fence, gen, remembered, copies_end, newest, ended =
+    peel('>BBBI4dddddc8', raw, 3)
 end

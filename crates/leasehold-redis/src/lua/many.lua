@@ -9,10 +9,10 @@
 local lock = {
   -- A record begins with its state (head.lua, README.md).
   STATE_GRANTED = 1, STATE_CLAIMED = 2, STATE_WAITING = 3, STATE_REJECTED = 4,
-  MANY = '>I4I4I4I4I4I4I4I4I4ddddd', MANY_LEN = 76, RECORD_LEN = 66, REQUEST_LEN = 34,
-  -- In microseconds: how long a waiter may be silent (L4), what is done or rejected waits to be
+  MANY = '>I4I4I4I4I4I4I4I4I4ddddd', MANY_LEN = 76, RECORD_LEN = 74, REQUEST_LEN = 34,
+  -- In microseconds: how long a waiter may be silent (L4), how often it beats, how long what is done or rejected waits to be
   -- told, a watcher may be silent; how much longer than needed keys live, so that it is set seldom.
-  LIVENESS = 10000000, TELL = 30000000, WATCH = 30000000, SLACK = 20000000,
+  LIVENESS = 10000000, BEAT = 3000000, TELL = 30000000, WATCH = 30000000, SLACK = 20000000,
   SWEEP_MAX = 128, WINDOW = 32, CHUNK = 500, TOLD_MAX = 64, FOREVER = math.huge,
   T = KEYS[2], H = KEYS[3], Q = KEYS[4],
   -- Permits held by all; grants in T and H, where they are once there is more than one; those of
@@ -26,10 +26,10 @@ local lock = {
   soon = 0, told = 0,
   -- When T, H and Q may go; -1: never. The latest time that this step needs them for.
   keep = 0, far = 0,
-  -- The one grant that is not in T, by token and record; tombstones.
-  sole = nil, holder = nil, ring = '',
+  -- The one grant that is not in T, by token and record.
+  sole = nil, holder = nil,
   -- What this step has read of T, and what it changes of T, H and Q; false: goes.
-  seen = {}, fields = {}, ends = {}, places = {}, pushes = {},
+  seen = {}, fields = {}, ends = {}, places = {}, pushes = {}, claims = {},
   head_changed = false, told_in_reply = false, gap = 0, gap_known = false,
 }
 do
@@ -40,8 +40,6 @@ do
       waits[4], lock.arrivals, lock.first, lock.soon, lock.told, lock.keep = peel(lock.MANY, raw, at)
     at = at + lock.MANY_LEN
   end
-  lock.ring = sub(raw or '', at, at + 16 * ringn - 1)
-  at = at + 16 * ringn
   if toklen > 0 then
     lock.sole, lock.holder = sub(raw, at, at + toklen - 1), sub(raw, at + toklen)
     if many == 0 then lock.used = peel('>I4', lock.holder, 27) end
@@ -90,29 +88,30 @@ function lock.unlist(name)
   if lock.listed == 0 then lock.soon = 0 end
 end
 
+-- L7: whether this very attempt is known to be over, and whether its request may be a copy of one that
+-- is: it was sent before another that has ended since. Sent anew, with a later stamp, it is none.
 function lock.is_tombstone(attempt)
-  local at = string.find(lock.ring, attempt, 1, true)
-  if at and (at - 1) % 16 == 0 then return true end
-  return lock.listed > 0 and lock.get('x:' .. attempt) and true or false
+  return attempt == ended and copies_end > now
+    or lock.listed > 0 and lock.get('x:' .. attempt) and true or false
 end
 
--- L7: until `limit`, a copy of this attempt may come; it shall find that it is over. Where the client
--- knows that there may be some (`known`), T remembers each, to go together second by second. Where it
--- does not, S remembers the latest ends of the name, so that a busy name costs what an idle one costs.
-function lock.bury(attempt, limit, known)
+-- Until its limit, a copy of this acquisition may come, and is to find that it is over. S remembers all
+-- of them by their latest stamp, so that a busy name costs what an idle one costs.
+function lock.bury(record)
+  local limit, stamp = peel('>dd', record, 59)
   if limit <= now then return end
-  if known then
-    if not lock.get('x:' .. attempt) then
-      lock.fields['x:' .. attempt] = '1'
-      lock.list('x:' .. attempt, math.ceil(limit / 1000000) * 1000000)
-    end
-    return
+  if copies_end <= now then newest = 0 end
+  copies_end, newest = math.max(copies_end, limit), math.max(newest, stamp)
+  ended = sub(record, 3, 10)
+end
+
+-- The same for copies that the client knows of, whatever their stamps: T remembers each attempt, to go
+-- together second by second.
+function lock.bury_known(attempt, limit)
+  if limit > now and not lock.get('x:' .. attempt) then
+    lock.fields['x:' .. attempt] = '1'
+    lock.list('x:' .. attempt, math.ceil(limit / 1000000) * 1000000)
   end
-  local ring = lock.ring
-  while #ring > 0 and (peel('>d', ring, 9) <= now or #ring == 16 * RING_MAX) do ring = sub(ring, 17) end
-  -- Kept in order of their ends, so that the last of them is the latest.
-  if #ring > 0 then limit = math.max(limit, peel('>d', ring, #ring - 7)) end
-  lock.ring = ring .. attempt .. pack('>d', limit)
 end
 
 function lock.push(client, wake, verb)
@@ -182,7 +181,7 @@ end
 
 -- The end of a grant, however it came about.
 function lock.end_grant(token, record)
-  local ending, limit = peel('>dd', record, 51)
+  local ending = peel('>d', record, 51)
   lock.used = lock.used - peel('>I4', record, 27)
   if token == lock.sole then
     lock.sole, lock.holder = nil, nil
@@ -192,7 +191,7 @@ function lock.end_grant(token, record)
     lock.fields['t:' .. token] = false
     lock.unlist('t:' .. token)
   end
-  lock.bury(sub(record, 3, 10), limit)
+  lock.bury(record)
 end
 
 function lock.leave_queue(token)
@@ -231,15 +230,16 @@ end
 
 -- L10: a short grant, which its confirmation makes a long one.
 function lock.claim(token, record)
-  local ttl, _, _, term, limit = peel('>I4dddd', record, 31)
+  local ttl, _, _, term = peel('>I4ddd', record, 31)
   if ttl > 0 then term = math.min(term, ttl) end
   fence = math.max(fence + 1, now)
   local ending = now + term * 1000
   local client, wake = peel('>c8d', record, 11)
   lock.leave_queue(token)
   lock.place(token, string.char(lock.STATE_CLAIMED) .. sub(record, 2, lock.REQUEST_LEN)
-    .. pack('>dddd', fence, now, ending, limit) .. sub(record, lock.RECORD_LEN + 1), ending)
+    .. pack('>ddd', fence, now, ending) .. sub(record, 59), ending)
   lock.push(client, wake, 'w')
+  lock.claims[token] = term
 end
 
 -- Q2: from the head, all or nothing, until the head does not fit. L4: who is silent, leaves. What
@@ -267,7 +267,7 @@ function lock.grant_on()
           lock.leave_queue(token)
         elseif lock.is_silent(token) then
           lock.leave_queue(token)
-          lock.bury(sub(record, 3, 10), peel('>d', record, 59))
+          lock.bury(record)
         elseif peel('>I4', record, 27) <= capacity - lock.used then
           lock.claim(token, record)
         else
@@ -469,20 +469,33 @@ function lock.write_changes(must)
     joined > 0 and (left > 0 or many == 0 or lock.in_queue() == joined)
 end
 
--- L5: one message for all that one client is to look at.
-function lock.send_pushes(at)
+-- L5: one message of a kind for all that one client is to look at.
+function lock.send_pushes(verb, first)
   for _, client in ipairs(lock.pushes) do
-    local words = {w = {'w'}, t = {'t', string.format('%.0f', math.max(0, (at or now) - now))}}
+    local words = {first}
     for _, one in ipairs(lock.pushes[client]) do
-      table.insert(words[one[1]], one[2])
+      if one[1] == verb then words[#words + 1] = one[2] end
     end
-    local channel = string.match(KEYS[1], '^[^{]*') .. 'client:'
-      .. string.format('%08x%08x', peel('>I4I4', client))
-    denied = 0
-    for verb, least in ipairs({'w', 't'}) do
-      if #words[least] > verb then
-        local result = redis.pcall('PUBLISH', channel, table.concat(words[least], ' '))
-        if type(result) == 'table' then denied = 1 end
+    if #words > 1 then
+      local channel = string.match(KEYS[1], '^[^{]*') .. 'client:'
+        .. string.format('%08x%08x', peel('>I4I4', client))
+      denied = type(redis.pcall('PUBLISH', channel, table.concat(words, ' '))) == 'table' and 1 or 0
+    end
+  end
+end
+
+-- L10: who is not told of a claim sees it at the next beat. A claim that was over by then would cost
+-- the waiter its turn, and a lost push may only delay (L5).
+function lock.lengthen_claims()
+  for token, term in pairs(lock.claims) do
+    local record = lock.grant_of(token)
+    if record and string.byte(record) == lock.STATE_CLAIMED then
+      local ttl, _, _, ending = peel('>I4ddd', record, 31)
+      local longer = lock.BEAT / 1000 + term
+      if ttl > 0 then longer = math.min(longer, ttl) end
+      if ending > 0 then
+        ending = math.max(ending, now + longer * 1000)
+        lock.replace(token, lock.with_end(record, lock.STATE_CLAIMED, ending))
       end
     end
   end
@@ -490,10 +503,8 @@ end
 
 -- S, and how long the keys live if nobody comes any more.
 function lock.write_state(many_now, must, new_h, new_q)
-  ringn = #lock.ring / 16
   local rest, sole_end = '', lock.holder and peel('>d', lock.holder, 51) or 0
-  local deadline = math.max(fence, remembered, sole_end)
-  if #lock.ring > 0 then deadline = math.max(deadline, peel('>d', lock.ring, #lock.ring - 7)) end
+  local deadline = math.max(fence, remembered, sole_end, copies_end)
   local endures = lock.endless > 0 or (lock.holder and sole_end == 0)
   if many_now == 1 then
     local before = many == 1 and lock.keep or 0
@@ -527,9 +538,9 @@ function lock.write_state(many_now, must, new_h, new_q)
   elseif endures then
     deadline = 0
   end
-  local value = head(many_now, ringn, lock.sole and #lock.sole or 0) .. rest .. lock.ring
-    .. (lock.sole or '') .. (lock.holder or '')
-  local is_nothing = not raw and many_now == 0 and not lock.sole and lock.ring == '' and remembered == 0
+  local value = head(many_now, lock.sole and #lock.sole or 0) .. rest .. (lock.sole or '')
+    .. (lock.holder or '')
+  local is_nothing = not raw and many_now == 0 and not lock.sole and copies_end == 0 and remembered == 0
   if value ~= raw and not is_nothing then put(value, deadline, must) end
 end
 
@@ -537,6 +548,10 @@ end
 function lock.finish(must, is_settled)
   if not is_settled then lock.grant_on() end
   if lock.waits[1] + lock.waits[2] + lock.waits[3] > 0 then lock.complete_watchers() end
+  if #lock.pushes > 0 then
+    lock.send_pushes('w', 'w')
+    if denied == 1 then lock.lengthen_claims() end
+  end
   local at = lock.next_end()
   if at and at < lock.told then
     if lock.waits[1] + lock.waits[2] + lock.waits[3] > 0 then
@@ -573,6 +588,8 @@ function lock.finish(must, is_settled)
     call('DEL', lock.T, lock.H, lock.Q)
     must = false
   end
-  lock.send_pushes(at)
+  if at and #lock.pushes > 0 then
+    lock.send_pushes('t', 't ' .. string.format('%.0f', math.max(0, at - now)))
+  end
   lock.write_state(many_now, must, new_h, new_q)
 end

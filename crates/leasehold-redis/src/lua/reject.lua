@@ -11,7 +11,7 @@ function lock.reject(token, record, kind, text)
   end
   local client, wake = peel('>c8d', record, 11)
   lock.fields['t:' .. token] = string.char(lock.STATE_REJECTED) .. sub(record, 2, lock.REQUEST_LEN)
-    .. pack('>dddd', reason, now, now + lock.TELL, peel('>d', record, 59))
+    .. pack('>ddd', reason, now, now + lock.TELL) .. sub(record, 59, lock.RECORD_LEN)
   lock.list('t:' .. token, now + lock.TELL)
   lock.push(client, wake, 'w')
 end

@@ -10,25 +10,23 @@ local token, copies = ARGV[1], ARGV[3]
 local attempt, copies_until = nil, 0
 if copies then attempt, copies_until = peel('>c8d', copies) end
 if many == 0 and copies_until <= now then
-  local at = HEAD_LEN + 16 * ringn
-  if toklen == 0 or sub(raw, at + 1, at + toklen) ~= token then return {2} end
-  local ending, limit = peel('>dd', raw, at + toklen + 51)
+  local at = HEAD_LEN + toklen
+  if toklen == 0 or sub(raw, HEAD_LEN + 1, at) ~= token then return {2} end
+  local ending, limit, stamp = peel('>ddd', raw, at + 51)
   if ending > 0 and ending <= now then return {2} end
-  -- Tombstones lie in order of their ends.
-  local start, latest, added = HEAD_LEN + 1, 0, ''
-  if ringn > 0 then
-    latest = peel('>d', raw, at - 7)
-    while ringn > 0 and (ringn == RING_MAX or peel('>d', raw, start + 8) <= now) do
-      start, ringn = start + 16, ringn - 1
+  -- L7, as in `bury`.
+  local kept = sub(raw, 34, HEAD_LEN)
+  if limit > now then
+    if copies_end <= now then copies_end, newest = 0, 0 end
+    if limit >= copies_end and stamp >= newest then
+      copies_end, kept = limit, sub(raw, at + 59, at + 74) .. sub(raw, at + 3, at + 10)
+    else
+      copies_end = math.max(limit, copies_end)
+      kept = pack('>dd', copies_end, math.max(stamp, newest)) .. sub(raw, at + 3, at + 10)
     end
   end
-  if limit > now then
-    latest, ringn = math.max(limit, latest), ringn + 1
-    added = sub(raw, at + toklen + 3, at + toklen + 10) .. pack('>d', latest)
-  end
-  local value = pack('>BBBBBBI4ddd', 76, LAYOUT, 0, ringn, 0, denied, capacity, fence, gen,
-    remembered) .. sub(raw, start, at) .. added
-  local left = math.max(latest, fence, remembered, now) - now + RETAIN
+  local value = sub(raw, 1, 4) .. '\0' .. sub(raw, 6, 33) .. kept
+  local left = math.max(copies_end, fence, remembered, now) - now + RETAIN
   -- A number in its place would be printed, which costs as much as the rest.
   local px = left <= 2500000 and '2500' or left <= 6500000 and '6500' or math.ceil(left / 1000)
   if redis.pcall('SET', KEYS[1], value, 'PX', px).err then
@@ -44,7 +42,7 @@ local reply = {2}
 local record = lock.grant_of(token)
 if record then
   lock.end_grant(token, record)
-  if attempt then lock.bury(attempt, copies_until, true) end
+  if attempt then lock.bury_known(attempt, copies_until) end
   lock.finish(true)
   return {0}
 end
@@ -58,12 +56,12 @@ if state == lock.STATE_WAITING then
   local client, wake = peel('>c8d', record, 11)
   -- Somebody may still wait on it, elsewhere.
   if client ~= ARGV[2] then lock.push(client, wake, 'w') end
-  lock.bury(sub(record, 3, 10), peel('>d', record, 59))
+  lock.bury(record)
 elseif state == lock.STATE_REJECTED then
   lock.fields['t:' .. token] = false
   lock.unlist('t:' .. token)
-  lock.bury(sub(record, 3, 10), peel('>d', record, 59))
+  lock.bury(record)
 end
-if attempt then lock.bury(attempt, copies_until, true) end
+if attempt then lock.bury_known(attempt, copies_until) end
 lock.finish(true)
 return reply

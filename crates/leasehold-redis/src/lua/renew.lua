@@ -7,7 +7,7 @@
 local token = ARGV[1]
 -- include write.lua
 if many == 0 then
-  local at = HEAD_LEN + 16 * ringn
+  local at = HEAD_LEN
   if toklen == 0 or sub(raw, at + 1, at + toklen) ~= token then return {1} end
   local ending, ttl = peel('>d', raw, at + toklen + 51), peel('>I4', raw, at + toklen + 31)
   if ending > 0 and ending <= now then return {1} end

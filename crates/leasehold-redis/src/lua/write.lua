@@ -1,8 +1,8 @@
 -- Writing S; for all but the two steps that everybody makes, which write it without a function.
 -- The beginning of S.
-local function head(many_now, ring_now, toklen_now)
-  return pack('>BBBBBBI4ddd', 76, LAYOUT, many_now, ring_now, toklen_now, denied,
-    capacity, fence, gen, remembered)
+local function head(many_now, toklen_now)
+  return pack('>BBBBBI4dddddc8', 76, LAYOUT, many_now, denied, toklen_now, capacity, fence, gen,
+    remembered, copies_end, newest, ended)
 end
 
 -- Writes S, which may go once `deadline` has passed; 0: it stays. A step that must work in a server

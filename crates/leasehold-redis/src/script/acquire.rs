@@ -30,6 +30,10 @@ pub struct Sender {
     /// From when on this very copy of the request has no effect: no later than the request's own
     /// `not_after`, and soon enough that its tombstone need not be kept for long (rule L7).
     pub not_after: Option<StoreTime>,
+    /// When it was sent, as far as the client knows the server's time; the same request may be sent
+    /// anew with a later one. What is sent before another acquisition of the same lock that is over by
+    /// now may be a copy of one that is over, too (rule L7).
+    pub stamp: Option<StoreTime>,
     /// How long a grant after a wait lasts unless it is confirmed: at most max(2 s, 4 round trips);
     /// the script takes the TTL when that is shorter (rule L10).
     pub claim: Duration,
@@ -58,6 +62,9 @@ pub enum AcquireReply {
     /// This attempt was over before this copy of it came: released, told, expired (rule L7). It is
     /// `Stale` to a caller, and final: unlike `Refused(Stale)`, a later `not_after` does not help.
     Ended,
+    /// Another acquisition was sent at this time, and is over. This one was not sent later, so it may be
+    /// a copy of one that is over: it has no effect. Sent anew with a later stamp, it is answered.
+    Overtaken(StoreTime),
 }
 
 /// What a waiter or watcher that has to wait on is told.
@@ -110,7 +117,8 @@ pub fn acquire(keys: &LockKeys, request: &Acquire, sender: Sender) -> Request<Ac
         .number(u32::try_from(sender.claim.as_millis()).unwrap_or(u32::MAX))
         .large_or_none(request.generation.map(|generation| generation.0))
         .large_or_none(not_after.map(|not_after| not_after.0))
-        .large(request.queue_limit);
+        .large(request.queue_limit)
+        .large(sender.stamp.map_or(0, |stamp| stamp.0));
     Request::new(&source::ACQUIRE, keys, read_acquired)
         .arg(request.token.to_string())
         .arg(packed.done())
@@ -139,6 +147,7 @@ fn read_acquired(answer: Value) -> Result<AcquireReply, Fault> {
             _ => return Err(unexpected()),
         }),
         4 => AcquireReply::Ended,
+        5 => AcquireReply::Overtaken(StoreTime(answer.count()?)),
         _ => return Err(unexpected()),
     })
 }

@@ -8,7 +8,7 @@ use redis::{RedisError, Value};
 use super::wire::decode_info;
 
 /// The layout that these scripts write and read (rule L9). The scripts have the same number.
-pub(super) const LAYOUT: i64 = 1;
+pub(super) const LAYOUT: i64 = 2;
 
 /// The values of one answer; the first is a code.
 pub(super) struct Answer {

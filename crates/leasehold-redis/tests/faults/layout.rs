@@ -35,7 +35,7 @@ fn an_older_layout_is_an_error_that_names_it(flavor: Flavor) {
             assert!(!error.is_retryable(), "{error}");
         }
         // Whatever refused left all as it was.
-        older("\u{1}");
+        older("\u{2}");
         assert!(lease.release().await.expect("answers"));
         is_free_in_the_end(&server.url(), "orders").await;
     });

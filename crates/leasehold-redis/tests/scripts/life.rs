@@ -28,6 +28,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("t8_rebind_changes_client_and_ttl", t8_rebind_changes_client_and_ttl),
     ("l7_a_replay_finds_what_there_is", l7_a_replay_finds_what_there_is),
     ("l7_a_copy_after_the_end_comes_to_nothing", l7_a_copy_after_the_end_comes_to_nothing),
+    ("l7_a_copy_that_the_client_knows_of_comes_to_nothing", l7_a_copy_that_the_client_knows_of),
     ("l10_a_claim_that_nobody_confirms_passes_on", l10_a_claim_that_nobody_confirms_passes_on),
     ("l8_fences_grow_beyond_a_clock_that_was_ahead", l8_fences_grow_beyond_the_clock),
     ("w5_a_rejection_is_told_once", w5_a_rejection_is_told_once),
@@ -278,19 +279,19 @@ fn l7_a_replay_finds_what_there_is(server: &Server) {
     assert_eq!(lock.refused(&stale), Refusal::Stale);
 }
 
-/// However its first copy ended, a later one of the same attempt comes to nothing.
+/// However its first copy ended, a later one of the same attempt comes to nothing: within the time of
+/// its request, however many of them there were and however they went.
 fn l7_a_copy_after_the_end_comes_to_nothing(server: &Server) {
     let mut lock = mutex(server, "copies");
-    let until = lock.time().after(Duration::from_secs(60));
-    let mut dated =
-        |n| lock.wants(n).ttl(ttl(60_000)).with(|ask| ask.sender.not_after = Some(until));
-    let asks: Vec<_> = (0..40).map(&mut dated).collect();
-    let [held, left, rejected] = [dated(1), dated(2), dated(3)];
-    // More of them than S has room for; each is remembered, since the client asks for it.
-    for ask in &asks {
-        lock.held(ask);
-        assert_eq!(lock.abandon(ask, until), Released::Holder);
-    }
+    let (until, mut stamp) = (lock.time().after(Duration::from_secs(60)), lock.time());
+    let mut sent = |lock: &mut Store, n| {
+        stamp = stamp.after(Duration::from_micros(1));
+        lock.wants(n).ttl(ttl(60_000)).with(|ask| {
+            (ask.sender.not_after, ask.sender.stamp) = (Some(until), Some(stamp));
+        })
+    };
+    let mut over = Vec::new();
+    let [held, left, rejected, lapsed] = [1, 2, 3, 4].map(|n| sent(&mut lock, n));
     lock.held(&held);
     lock.queued(&left);
     lock.release(&left.token());
@@ -298,7 +299,65 @@ fn l7_a_copy_after_the_end_comes_to_nothing(server: &Server) {
     lock.cancel_all("over");
     lock.confirm(&rejected.token());
     lock.release(&held.token());
-    for ask in [&held, &left, &rejected].into_iter().chain(&asks) {
+    lock.held(&lapsed.clone().ttl(ttl(1)));
+    // sleep: a TTL of 1 ms on a real clock
+    std::thread::sleep(ms(5));
+    over.extend([held, left, rejected, lapsed]);
+    for n in 0..200 {
+        let ask = sent(&mut lock, n);
+        lock.held(&ask);
+        // Some by the long way, in which others wait.
+        let behind = (n % 10 == 0).then(|| sent(&mut lock, n));
+        behind.iter().for_each(|behind| _ = lock.queued(behind));
+        lock.release(&ask.token());
+        behind.iter().for_each(|behind| _ = lock.release(&behind.token()));
+        over.extend([ask].into_iter().chain(behind));
+    }
+    assert_eq!(lock.counts(), None);
+    let last = over.last().expect("many").sender.stamp.expect("it has one");
+    for ask in &over {
+        let answer = lock.acquire(ask);
+        let is_none = answer == AcquireReply::Ended || answer == AcquireReply::Overtaken(last);
+        assert!(is_none, "{answer:?}");
+    }
+    assert_eq!(lock.acquire(over.last().expect("many")), AcquireReply::Ended);
+    // The same with somebody inside, and with somebody who waits.
+    let inside = sent(&mut lock, 1);
+    lock.held(&inside);
+    let behind = sent(&mut lock, 2);
+    for queued in 0..=1 {
+        for ask in [&over[0], &over[100]] {
+            assert_eq!(lock.acquire(ask), AcquireReply::Overtaken(last));
+        }
+        assert_eq!(lock.counts().map(|counts| counts.queued), Some(queued));
+        if queued == 0 {
+            lock.queued(&behind);
+        }
+    }
+    // Who is there is found, whatever has ended since.
+    lock.release(&inside.token());
+    lock.held(&behind);
+    lock.held(&behind);
+    lock.release(&behind.token());
+    // A request that was slower than all that is sent anew.
+    let again = sent(&mut lock, 3);
+    let slow = again.clone().with(|ask| ask.sender.stamp = Some(last));
+    assert!(matches!(lock.acquire(&slow), AcquireReply::Overtaken(by) if by > last));
+    lock.held(&again);
+    lock.release(&again.token());
+    assert_eq!(lock.counts(), None);
+}
+
+/// Where the client knows that there are copies, whatever they are stamped with.
+fn l7_a_copy_that_the_client_knows_of(server: &Server) {
+    let mut lock = mutex(server, "known-copies");
+    let until = lock.time().after(Duration::from_secs(60));
+    let asks: Vec<_> = (0..40).map(|n| lock.wants(n).ttl(ttl(60_000))).collect();
+    for ask in &asks {
+        lock.held(ask);
+        assert_eq!(lock.abandon(ask, until), Released::Holder);
+    }
+    for ask in &asks {
         assert_eq!(lock.acquire(ask), AcquireReply::Ended);
         // The token itself is not spent.
         let again = ask.clone().with(|ask| ask.request.attempt.0 ^= 1);
@@ -335,11 +394,11 @@ fn l8_fences_grow_beyond_the_clock(server: &Server) {
     let ask = lock.wants(1);
     let mut last = lock.held(&ask).fencing.0;
     lock.release(&ask.token());
-    // An hour ahead, where S keeps it: bytes 11 to 18.
+    // An hour ahead, where S keeps it: bytes 10 to 17.
     let state: Vec<u8> =
         redis::cmd("GET").arg(lock.keys.state()).query(&mut lock.connection).expect("it is there");
     let ahead = (last + 3_600_000_000) as f64;
-    let state = [&state[..10], &ahead.to_be_bytes(), &state[18..]].concat();
+    let state = [&state[..9], &ahead.to_be_bytes(), &state[17..]].concat();
     let set: Result<(), _> =
         redis::cmd("SET").arg(lock.keys.state()).arg(state).query(&mut lock.connection);
     set.expect("it is set");

@@ -1,15 +1,16 @@
 //! A server that has no memory left, and one that lets nobody publish.
 
 use leasehold_core::{Extended, FaultKind, LockKind, Released, Renewed, Token, WatchFor};
-use leasehold_redis::script::{self, AcquireReply, Pulse};
+use leasehold_redis::script::{self, AcquireReply, ConfirmReply, Pulse};
 use test_servers::{Flavor, Server};
 
 use crate::{
     Own,
-    store::{Store, client, ttl},
+    store::{Store, client, ms, ttl},
 };
 
 pub(crate) const TESTS: &[Own] = &[
+    ("l5_l10_a_claim_that_is_not_pushed_waits_for_a_beat", l5_l10_a_claim_that_is_not_pushed),
     ("l3_leases_end_and_renew_without_memory", l3_leases_end_and_renew_without_memory),
     ("l5_a_server_that_does_not_publish_says_so", l5_a_server_that_does_not_publish_says_so),
 ];
@@ -87,4 +88,43 @@ fn l5_a_server_that_does_not_publish_says_so(flavor: Flavor) {
         lock.ask(&script::release(&lock.keys, &asks[2].token(), client(4), None)),
         Released::Waiter(Some(_))
     ));
+}
+
+/// A claim that nobody is told of lasts beyond the next beat, by which its waiter sees it.
+fn l5_l10_a_claim_that_is_not_pushed(flavor: Flavor) {
+    let server = Server::start(flavor).expect("it is installed");
+    let mut lock = Store::new(&server, LockKind::Mutex, "untold", 1);
+    let held = lock.wants(1);
+    lock.held(&held);
+    let asks = [
+        lock.wants(2).ttl(ttl(60_000)),
+        lock.wants(3).ttl(ttl(100)),
+        lock.wants(4).ttl(ttl(60_000)),
+        lock.wants(5),
+    ]
+    .map(|ask| ask.with(|ask| ask.sender.claim = ms(50)));
+    asks.iter().for_each(|ask| _ = lock.queued(ask));
+    lock.command(&["ACL", "SETUSER", "mute", "on", ">pw", "~*", "resetchannels", "+@all"]);
+    lock.command(&["AUTH", "mute", "pw"]);
+    assert_eq!(lock.release(&held.token()), Released::Holder);
+    // sleep: longer than the claim, and no more than a beat, on a real clock
+    std::thread::sleep(ms(500));
+    assert!(matches!(lock.beat(&[asks[0].token()], &[]).pulses[..], [Pulse::Look]));
+    lock.granted(&asks[0].token());
+    // Never longer than its TTL: a dead waiter's is over then.
+    assert_eq!(lock.release(&asks[0].token()), Released::Holder);
+    // sleep: longer than that TTL on a real clock
+    std::thread::sleep(ms(150));
+    assert!(matches!(lock.beat(&[asks[2].token()], &[]).pulses[..], [Pulse::Look]));
+    assert_eq!(
+        lock.confirm(&asks[1].token()),
+        ConfirmReply::Told(leasehold_core::Confirmed::Unknown)
+    );
+    lock.granted(&asks[2].token());
+    // Whoever may tell of it makes it a short one again.
+    lock.command(&["ACL", "SETUSER", "mute", "&*"]);
+    assert_eq!(lock.release(&asks[2].token()), Released::Holder);
+    // sleep: longer than the claim on a real clock
+    std::thread::sleep(ms(100));
+    assert_eq!(lock.counts(), None);
 }

@@ -126,7 +126,8 @@ impl Store {
             info: Arc::new(HolderInfo::from_parts("host", 7, Some("label"))),
         };
         let wake = WakeId(self.wakes);
-        Ask { request, sender: Sender { client: client(n), wake, not_after: None, claim: CLAIM } }
+        let sender = Sender { client: client(n), wake, not_after: None, stamp: None, claim: CLAIM };
+        Ask { request, sender }
     }
 
     #[track_caller]
@@ -226,7 +227,7 @@ impl Store {
     ) -> WatchReply {
         self.wakes += 1;
         let (client, wake) = (client(9), WakeId(self.wakes));
-        let sender = Sender { client, wake, not_after: None, claim: CLAIM };
+        let sender = Sender { client, wake, not_after: None, stamp: None, claim: CLAIM };
         self.ask(&script::watch(&self.keys, of, id, what, sender))
     }
 
