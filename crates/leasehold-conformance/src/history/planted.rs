@@ -141,6 +141,18 @@ fn a_stopped_holder_that_learns_of_its_loss_is_fine() {
 }
 
 #[test]
+fn a_stopped_holder_whose_grant_was_prolonged_by_a_step_is_fine() {
+    let stopped = |steps: bool| {
+        let made = line().sleeps(1_000, 900_000, 1);
+        let made = if steps { made.steps(400_000, 400_100) } else { made };
+        let made = made.leaves(900_200, "1/a").enters(900_300, "2/b", 51).leaves(901_000, "2/b");
+        made.enters(901_100, "3/c", 52).leaves(902_000, "3/c")
+    };
+    assert_eq!(stopped(true).found(), []);
+    assert_eq!(stopped(false).found(), [ViolationKind::UnawareHolder]);
+}
+
+#[test]
 fn a_planted_overlap_is_found() {
     let made = line().enters(900, "2/b", 51).leaves(1_000, "1/a").leaves(2_000, "2/b");
     let made = made.enters(2_020, "3/c", 52).leaves(3_000, "3/c");
