@@ -18,6 +18,7 @@ pub struct Builder {
     pub(crate) unix_socket: bool,
     pub(crate) fake_clock: bool,
     pub(crate) tls: bool,
+    pub(crate) sentinel: bool,
 }
 
 impl Builder {
@@ -31,6 +32,7 @@ impl Builder {
             unix_socket: false,
             fake_clock: false,
             tls: false,
+            sentinel: false,
         }
     }
 
@@ -98,6 +100,13 @@ impl Builder {
     pub fn tls(mut self) -> Self {
         assert_eq!(self.flavor, Flavor::Redis70, "it is built without TLS");
         self.tls = true;
+        self
+    }
+
+    /// Has it watch over other servers instead of keeping data.
+    #[must_use]
+    pub(crate) const fn sentinel(mut self) -> Self {
+        self.sentinel = true;
         self
     }
 

@@ -8,21 +8,25 @@
 #![forbid(unsafe_code)]
 
 mod builder;
+mod cluster;
 mod flavor;
 mod install;
 mod port;
 mod process;
 pub mod proxy;
 pub mod resp;
+mod sentinels;
 mod server;
 #[cfg(feature = "tls")]
 mod tls;
 
 pub use crate::{
     builder::Builder,
+    cluster::{Cluster, SLOTS},
     flavor::{Flavor, Missing},
     install::{install, missing},
     process::wait_until,
     resp::Reply,
+    sentinels::Sentinels,
     server::{Data, Server},
 };

@@ -327,6 +327,9 @@ impl Server {
     fn begin(&self) -> Result<(), PortTaken> {
         let mut command = self.program.command();
         command.arg(self.path().join("server.conf"));
+        if self.options.sentinel {
+            command.arg("--sentinel");
+        }
         if let Some(library) = &self.fake_time {
             command
                 .env("LD_PRELOAD", library)

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "a child tells the test something")]
 
+mod fleet;
 mod proxy;
 mod server;
 
@@ -24,7 +25,7 @@ fn main() {
     }
     let mut trials = Vec::new();
     for flavor in Flavor::ALL {
-        let mut tests = [server::TESTS, proxy::TESTS].concat();
+        let mut tests = [server::TESTS, proxy::TESTS, fleet::TESTS].concat();
         if flavor != Flavor::Redis70 {
             tests.push(("a_fake_clock_steps_by_hours", server::a_fake_clock_steps_by_hours));
         }
