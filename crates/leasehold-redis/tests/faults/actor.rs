@@ -1,5 +1,5 @@
-//! Processes that are killed and stopped: this program once more, as somebody who holds a lock or
-//! waits for it, and says so.
+//! Processes that are killed and stopped or looked at from outside: this program once more, as somebody
+//! who holds locks or waits for them, and says so.
 
 use std::{
     env, fs,
@@ -14,14 +14,14 @@ use leasehold::{Lease, NamedMutex};
 use rustix::process::{Pid, Signal, kill_process};
 use test_servers::wait_until;
 
-use crate::{PATIENCE, connect};
+use crate::{connect, crowds, patience};
 
 /// Says to this program that it is one.
 const VARIABLE: &str = "LEASEHOLD_FAULTS_ACTOR";
 /// The TTL of the leases of actors, which renew them.
 pub(crate) const TTL: Duration = Duration::from_millis(1_500);
 
-/// A process that wants the lock `orders`. Dropping it kills it.
+/// A process that wants the lock `orders`, or many others. Dropping it kills it.
 #[derive(Debug)]
 pub(crate) struct Actor {
     process: Child,
@@ -36,8 +36,17 @@ impl Actor {
 
     /// The same with leases that live this long.
     pub(crate) fn start_with(url: &str, times: usize, ttl: Duration) -> Self {
+        Self::start_part(&format!("waits {times} {} {url}", ttl.as_millis()))
+    }
+
+    /// Starts one that uses so many names, each once.
+    pub(crate) fn start_names(url: &str, names: usize) -> Self {
+        Self::start_part(&format!("names {names} {url}"))
+    }
+
+    fn start_part(part: &str) -> Self {
         let mut process = Command::new(env::current_exe().expect("this program has a path"))
-            .env(VARIABLE, format!("{times} {} {url}", ttl.as_millis()))
+            .env(VARIABLE, part)
             // Its end tells the actor that nobody is left to kill it.
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -64,7 +73,7 @@ impl Actor {
     /// Waits for what it says next.
     #[track_caller]
     pub(crate) fn says(&self) -> String {
-        self.said.recv_timeout(PATIENCE / 2).expect("an actor says something")
+        self.said.recv_timeout(patience() / 2).expect("an actor says something")
     }
 
     /// Whether it has said nothing more.
@@ -107,17 +116,22 @@ impl Drop for Actor {
 /// Acts, and ends the process, when it was started for that; else does nothing.
 pub(crate) fn take_part() {
     let Ok(part) = env::var(VARIABLE) else { return };
-    let mut words = part.splitn(3, ' ');
-    let mut word = || words.next().expect("how often, for how long, and where");
-    let times: usize = word().parse().expect("a number");
-    let (ttl, url) = (Duration::from_millis(word().parse().expect("a number")), word());
     thread::spawn(|| {
         for _ in std::io::stdin().lines() {}
         process::exit(0);
     });
+    let mut words = part.split(' ');
+    let mut word = || words.next().expect("what it is to do");
+    let number = |word: &str| word.parse::<usize>().expect("a number");
     let runtime = tokio::runtime::Runtime::new().expect("threads");
     runtime.block_on(async {
-        let mutex = connect(url).await.mutex("orders").expect("a name");
+        if word() == "names" {
+            let names = number(word());
+            crowds::use_names(word(), names).await;
+            return;
+        }
+        let (times, ttl) = (number(word()), Duration::from_millis(number(word()) as u64));
+        let mutex = connect(word()).await.mutex("orders").expect("a name");
         let tasks: Vec<_> = (0..times).map(|_| tokio::spawn(act(mutex.clone(), ttl))).collect();
         for task in tasks {
             task.await.expect("no panic");
@@ -137,7 +151,7 @@ async fn act(mutex: NamedMutex, ttl: Duration) {
     say(if was_held { "released" } else { "nothing to release" });
 }
 
-fn say(what: &str) {
+pub(crate) fn say(what: &str) {
     let mut out = std::io::stdout().lock();
     // Nobody listens once the test is over.
     let _ = writeln!(out, "{what}").and_then(|()| out.flush());

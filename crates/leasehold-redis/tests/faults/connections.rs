@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread::{self, JoinHandle},
     time::Duration,
@@ -28,41 +28,50 @@ pub(crate) const TESTS: &[Test] = &[
 /// Longer than the commands of an impatient client are waited for.
 const LONG: Duration = Duration::from_secs(1);
 
+/// How often something happens to a server at least.
+const TIMES: u64 = 8;
+
 /// Does something to a server again and again, until it is stopped.
 struct Nuisance {
+    times: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<u64>,
+    thread: JoinHandle<()>,
 }
 
 impl Nuisance {
     fn of(server: &Arc<Server>, every: Duration, act: fn(&Server)) -> Self {
-        let (stop, server) = (Arc::new(AtomicBool::new(false)), Arc::clone(server));
-        let stopped = Arc::clone(&stop);
+        let (times, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let (server, acted, stopped) = (Arc::clone(server), Arc::clone(&times), Arc::clone(&stop));
         let thread = thread::spawn(move || {
-            let mut times = 0;
             while !stopped.load(Ordering::Relaxed) {
                 act(&server);
-                times += 1;
+                acted.fetch_add(1, Ordering::Relaxed);
                 // sleep: the pace of the nuisance; nothing is ordered by it.
                 thread::sleep(every);
             }
-            times
         });
-        Self { stop, thread }
+        Self { times, stop, thread }
+    }
+
+    fn times(&self) -> u64 {
+        self.times.load(Ordering::Relaxed)
     }
 
     fn end(self) {
         self.stop.store(true, Ordering::Relaxed);
-        assert!(self.thread.join().expect("acts") > 3, "it was over before it began");
+        self.thread.join().expect("acts");
     }
 }
 
+/// However fast the turns are taken, they are until it has happened some times.
 fn disturbed(flavor: Flavor, every: Duration, turns: usize, act: fn(&Server)) {
     let server = Arc::new(Server::start(flavor).expect("installed"));
     run(async {
         let managers = [connect(&server.url()).await, connect(&server.url()).await];
         let nuisance = Nuisance::of(&server, every, act);
-        contend(&managers, "orders", 2, turns).await;
+        while nuisance.times() < TIMES {
+            contend(&managers, "orders", 2, turns).await;
+        }
         nuisance.end();
         is_free_in_the_end(&server.url(), "orders").await;
     });

@@ -8,7 +8,11 @@ use std::{
 use test_servers::{Flavor, Server, proxy::Proxy};
 use tokio::sync::mpsc::unbounded_channel;
 
-use crate::{PATIENCE, Test, connect, run};
+use crate::{
+    PATIENCE, Test,
+    actor::{Actor, say},
+    connect, run,
+};
 
 pub(crate) const TESTS: &[Test] = &[
     ("many_names_are_waited_for_over_one_connection", many_names_over_one_connection),
@@ -136,44 +140,47 @@ const fn rank(index: usize) -> usize {
     if index < IN_ORDER { index } else { IN_ORDER + (index - IN_ORDER) / AT_A_TIME }
 }
 
+/// The client is a process of its own, so that its memory is that of nobody else.
 fn names_that_were_used_once_leave_nothing(flavor: Flavor) {
-    let (alone, rounds) = (alone(), Sizes::get().once / AT_A_TIME);
+    let (alone, names) = (alone(), Sizes::get().once);
     let server = Server::start(flavor).expect("installed");
     let fresh = used_kib(&server);
-    run(async {
-        let locks = connect(&server.url()).await;
-        let mut early = 0;
-        for round in 0..rounds {
-            let mut tasks = Vec::new();
-            for index in 0..AT_A_TIME {
-                let mutex = locks.mutex(format!("once {round} {index}")).expect("a name");
-                tasks.push(tokio::spawn(async move {
-                    let lease = mutex.lock().await.expect("free");
-                    lease.release().await.expect("answers")
-                }));
-            }
-            for task in tasks {
-                assert!(task.await.expect("no panic"));
-            }
-            if round == rounds / 10 {
-                early = own_kib();
-            }
-        }
-        assert_eq!(locks.count(None), 0, "the manager remembers names that nobody has");
-        let late = own_kib();
-        // This process is also that of the trials beside this one: its memory tells of the client only
-        // where a million names would show among theirs.
-        if crate::is_soak() {
-            assert!(late <= early + NOISE_KIB, "{early} KiB at first, then {late}");
-            let keys = server.command(&["DBSIZE"]).int();
-            assert!(keys < 500_000, "{keys} keys: more than those of the last seconds");
-        }
-    });
+    let client = Actor::start_names(&server.url(), names);
+    let [early, late] = [(); 2].map(|()| client.says().parse::<u64>().expect("a number"));
+    let keys = server.command(&["DBSIZE"]).int();
     drop(alone);
+    assert!(late <= early + NOISE_KIB, "{early} KiB of the client's at first, then {late}");
+    if crate::is_soak() {
+        assert!(keys < 500_000, "{keys} keys: more than those of the last seconds");
+    }
     // The server forgets what was used a few seconds after it may.
     run(is_empty_within(&server, Duration::from_secs(60)));
     let used = used_kib(&server);
     assert!(used <= fresh + NOISE_KIB, "{fresh} KiB of the server's before, then {used}");
+}
+
+/// Says what this process uses after some of them, and after all.
+pub(crate) async fn use_names(url: &str, names: usize) {
+    let locks = connect(url).await;
+    let rounds = names / AT_A_TIME;
+    for round in 0..rounds {
+        let mut tasks = Vec::new();
+        for index in 0..AT_A_TIME {
+            let mutex = locks.mutex(format!("once {round} {index}")).expect("a name");
+            tasks.push(tokio::spawn(async move {
+                let lease = mutex.lock().await.expect("free");
+                lease.release().await.expect("answers")
+            }));
+        }
+        for task in tasks {
+            assert!(task.await.expect("no panic"));
+        }
+        if round == rounds / 10 {
+            say(&own_kib().to_string());
+        }
+    }
+    assert_eq!(locks.count(None), 0, "the manager remembers names that nobody has");
+    say(&own_kib().to_string());
 }
 
 async fn is_empty_within(server: &Server, bound: Duration) {

@@ -91,10 +91,13 @@ fn is_soak() -> bool {
 /// Runs a test in a runtime as applications have it.
 fn run(test: impl Future<Output = ()>) {
     let runtime = Runtime::new().expect("threads");
-    let patience = if is_soak() { PATIENCE_SOAK } else { PATIENCE };
     runtime
-        .block_on(async { tokio::time::timeout(patience, test).await })
+        .block_on(async { tokio::time::timeout(patience(), test).await })
         .expect("the test ends in time");
+}
+
+fn patience() -> Duration {
+    if is_soak() { PATIENCE_SOAK } else { PATIENCE }
 }
 
 async fn connect(url: &str) -> LockManager {
