@@ -8,10 +8,11 @@ use std::{
 
 use leasehold_core::{Fault, FaultKind, InvalidArgument, defaults};
 
-use crate::{topology::Endpoint, url};
+use crate::{
+    topology::{Endpoint, Topology, listed},
+    url,
+};
 
-/// The port of a URL that names none.
-const PORT: u16 = 6379;
 /// The longest key prefix and the longest client name in bytes.
 const LABEL_BYTES_MAX: usize = 64;
 /// The longest timeout.
@@ -29,6 +30,11 @@ const REPLY_LIMIT_MIN: Duration = Duration::from_millis(100);
 ///   named. `[::1]` is an IPv6 address.
 /// - `rediss://…`, the same over TLS (feature `tls`).
 /// - `unix://[USER[:PASSWORD]@]/PATH` or `redis+unix://…`, a Unix socket.
+/// - `redis+sentinel://[USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…]/SERVICE[/DATABASE]`: the
+///   sentinels at these places (port 26379 unless named) say which server is the master of the
+///   service; user and password are for that server. `rediss+sentinel://…`: both over TLS.
+/// - `redis+cluster://[USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…]`, a cluster of which some nodes
+///   are named; the others are asked for. It has no other database than 0. `rediss+cluster://…`
 ///
 /// In every part `%XX` stands for a byte, and `%`, `#`, `@`, `/` and `?` are written so where they
 /// are part of a user name or a password. After a `?`, joined by `&`:
@@ -43,6 +49,9 @@ const REPLY_LIMIT_MIN: Duration = Duration::from_millis(100);
 /// | `client_name` | [`client_name`](Self::client_name) | `leasehold` |
 /// | `connect_timeout_ms` | [`connect_timeout`](Self::connect_timeout) | 2000 |
 /// | `command_timeout_ms` | [`command_timeout`](Self::command_timeout) | 2000 |
+/// | `sentinel_username`, `sentinel_password` | [`sentinel_username`](Self::sentinel_username), [`sentinel_password`](Self::sentinel_password) | none |
+/// | `sentinel_password_file` | [`sentinel_password_file`](Self::sentinel_password_file) | none |
+/// | `sentinel_password_env` | the environment variable that holds it | none |
 /// | `allow_eviction` | [`allow_eviction`](Self::allow_eviction), `true` or `false` | `false` |
 /// | `ca_file` | [`ca_file`](Self::ca_file) | the system's |
 ///
@@ -59,12 +68,14 @@ const REPLY_LIMIT_MIN: Duration = Duration::from_millis(100);
 #[derive(Clone, PartialEq, Eq)]
 #[must_use = "a configuration does nothing until it is connected with"]
 pub struct RedisConfig {
-    pub(crate) endpoint: Endpoint,
+    pub(crate) topology: Topology,
     pub(crate) tls: bool,
     pub(crate) ca_file: Option<PathBuf>,
     pub(crate) database: u32,
     pub(crate) username: Option<String>,
     password: Password,
+    pub(crate) sentinel_username: Option<String>,
+    sentinel_password: Password,
     pub(crate) prefix: String,
     pub(crate) client_name: String,
     pub(crate) connect_timeout: Duration,
@@ -89,38 +100,84 @@ impl RedisConfig {
     /// repeats nothing of the URL, which may hold a password.
     pub fn new(url: &str) -> Result<Self, InvalidArgument> {
         let parts = url::parse(url)?;
-        let endpoint = match parts.place {
-            url::Place::Host { name, port } => Endpoint::Host { name, port: port.unwrap_or(PORT) },
-            url::Place::Socket(path) => Endpoint::Socket(path),
-        };
         if parts.tls && !cfg!(feature = "tls") {
             return Err(InvalidArgument::new("rediss:// needs the feature `tls`"));
         }
         let mut config = Self {
-            endpoint,
             tls: parts.tls,
-            ca_file: None,
             database: parts.database.unwrap_or(0),
             username: parts.username,
             password: parts.password.map_or(Password::None, Password::Given),
+            ..Self::on(parts.topology)
+        };
+        for (name, value) in parts.parameters {
+            config = config.with_parameter(&name, value)?;
+        }
+        if config.database != 0 && matches!(config.topology, Topology::Cluster { .. }) {
+            return Err(InvalidArgument::new("a cluster has no other database than 0"));
+        }
+        Ok(config)
+    }
+
+    /// The master of `service`, which the sentinels at these hosts and ports name: the same as a
+    /// URL with `redis+sentinel://`, and everything else is said by the other methods.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`] unless there are 1 to 64 hosts and a name without spaces.
+    pub fn sentinel<H: Into<String>>(
+        sentinels: impl IntoIterator<Item = (H, u16)>,
+        service: impl Into<String>,
+    ) -> Result<Self, InvalidArgument> {
+        let sentinels = endpoints(sentinels)?;
+        let service = url::checked_service(service.into())?;
+        Ok(Self::on(Topology::Sentinel { sentinels, service }))
+    }
+
+    /// The cluster that the nodes at these hosts and ports are part of: the same as a URL with
+    /// `redis+cluster://`.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`] unless there are 1 to 64 hosts.
+    pub fn cluster<H: Into<String>>(
+        nodes: impl IntoIterator<Item = (H, u16)>,
+    ) -> Result<Self, InvalidArgument> {
+        Ok(Self::on(Topology::Cluster { seeds: endpoints(nodes)? }))
+    }
+
+    /// The defaults.
+    fn on(topology: Topology) -> Self {
+        Self {
+            topology,
+            tls: false,
+            ca_file: None,
+            database: 0,
+            username: None,
+            password: Password::None,
+            sentinel_username: None,
+            sentinel_password: Password::None,
             prefix: "leasehold".to_owned(),
             client_name: "leasehold".to_owned(),
             connect_timeout: defaults::COMMAND_TIMEOUT,
             command_timeout: defaults::COMMAND_TIMEOUT,
             allow_eviction: false,
-        };
-        for (name, value) in parts.parameters {
-            config = config.with_parameter(&name, value)?;
         }
-        Ok(config)
     }
 
     fn with_parameter(self, name: &str, value: String) -> Result<Self, InvalidArgument> {
+        if name.starts_with("sentinel_") && !matches!(self.topology, Topology::Sentinel { .. }) {
+            return Err(InvalidArgument::new(
+                "the parameters that begin with sentinel_ belong to redis+sentinel://",
+            ));
+        }
         Ok(match name {
             "username" => self.username(value),
             "password" => self.password(value),
             "password_file" => self.password_file(value),
             "password_env" => Self { password: Password::Variable(value), ..self },
+            "sentinel_username" => self.sentinel_username(value),
+            "sentinel_password" => self.sentinel_password(value),
+            "sentinel_password_file" => self.sentinel_password_file(value),
+            "sentinel_password_env" => Self { sentinel_password: Password::Variable(value), ..self },
             "db" => match value.parse() {
                 Ok(database) => self.database(database),
                 Err(_) => return Err(InvalidArgument::new("db must be a number")),
@@ -139,8 +196,10 @@ impl RedisConfig {
             _ => {
                 return Err(InvalidArgument::new(
                     "a Redis URL takes the parameters username, password, password_file, \
-                     password_env, db, prefix, client_name, connect_timeout_ms, \
-                     command_timeout_ms, allow_eviction and ca_file, and no other; \
+                     password_env, sentinel_username, sentinel_password, \
+                     sentinel_password_file, sentinel_password_env, db, prefix, client_name, \
+                     connect_timeout_ms, command_timeout_ms, allow_eviction and ca_file, and no \
+                     other; \
                      write %3F for a ? in a password",
                 ));
             }
@@ -163,7 +222,22 @@ impl RedisConfig {
         Self { password: Password::File(path.into()), ..self }
     }
 
-    /// The number of the database. Default: 0.
+    /// Who logs in to the sentinels. Default: their `default` user.
+    pub fn sentinel_username(self, username: impl Into<String>) -> Self {
+        Self { sentinel_username: Some(username.into()), ..self }
+    }
+
+    /// The password for the sentinels. That of the servers is never sent to them.
+    pub fn sentinel_password(self, password: impl Into<String>) -> Self {
+        Self { sentinel_password: Password::Given(password.into()), ..self }
+    }
+
+    /// A file whose content is the password for the sentinels, without its last line break.
+    pub fn sentinel_password_file(self, path: impl Into<PathBuf>) -> Self {
+        Self { sentinel_password: Password::File(path.into()), ..self }
+    }
+
+    /// The number of the database. Default: 0. A cluster takes no other.
     pub fn database(self, database: u32) -> Self {
         Self { database, ..self }
     }
@@ -238,15 +312,26 @@ impl RedisConfig {
 
     /// The password as it is now.
     pub(crate) fn current_password(&self) -> Result<Option<String>, Fault> {
-        match &self.password {
-            Password::None => Ok(None),
-            Password::Given(password) => Ok(Some(password.clone())),
-            Password::File(path) => read_password(path).map(Some),
-            Password::Variable(name) => match std::env::var(name) {
+        self.password.current("password_env")
+    }
+
+    /// The password for the sentinels as it is now.
+    pub(crate) fn current_sentinel_password(&self) -> Result<Option<String>, Fault> {
+        self.sentinel_password.current("sentinel_password_env")
+    }
+}
+
+impl Password {
+    fn current(&self, variable: &str) -> Result<Option<String>, Fault> {
+        match self {
+            Self::None => Ok(None),
+            Self::Given(password) => Ok(Some(password.clone())),
+            Self::File(path) => read_password(path).map(Some),
+            Self::Variable(name) => match std::env::var(name) {
                 Ok(password) => Ok(Some(password)),
                 Err(_) => Err(Fault::new(
                     FaultKind::Denied,
-                    "the environment variable that password_env names is not set",
+                    format!("the environment variable that {variable} names is not set"),
                 )),
             },
         }
@@ -256,12 +341,16 @@ impl RedisConfig {
 impl fmt::Display for RedisConfig {
     /// The URL without user, password and parameters.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.endpoint {
-            Endpoint::Host { .. } => {
-                let scheme = if self.tls { "rediss" } else { "redis" };
-                write!(f, "{scheme}://{}/{}", self.endpoint, self.database)
+        let scheme = if self.tls { "rediss" } else { "redis" };
+        match &self.topology {
+            Topology::One(Endpoint::Socket(path)) => {
+                write!(f, "unix://{}?db={}", path.display(), self.database)
             }
-            Endpoint::Socket(_) => write!(f, "unix://{}?db={}", self.endpoint, self.database),
+            Topology::One(endpoint) => write!(f, "{scheme}://{endpoint}/{}", self.database),
+            Topology::Sentinel { sentinels, service } => {
+                write!(f, "{scheme}+sentinel://{}/{service}/{}", listed(sentinels), self.database)
+            }
+            Topology::Cluster { seeds } => write!(f, "{scheme}+cluster://{}", listed(seeds)),
         }
     }
 }
@@ -272,6 +361,8 @@ impl fmt::Debug for RedisConfig {
             .field("url", &format_args!("{self}"))
             .field("username", &self.username)
             .field("password", &self.password)
+            .field("sentinel_username", &self.sentinel_username)
+            .field("sentinel_password", &self.sentinel_password)
             .field("prefix", &self.prefix)
             .field("client_name", &self.client_name)
             .field("connect_timeout", &self.connect_timeout)
@@ -292,6 +383,18 @@ impl fmt::Debug for Password {
             Self::Variable(_) => f.write_str("Variable"),
         }
     }
+}
+
+fn endpoints<H: Into<String>>(
+    hosts: impl IntoIterator<Item = (H, u16)>,
+) -> Result<Vec<Endpoint>, InvalidArgument> {
+    let hosts = hosts.into_iter().take(url::HOSTS_MAX + 1);
+    let endpoints: Vec<_> =
+        hosts.map(|(name, port)| Endpoint::Host { name: name.into(), port }).collect();
+    if endpoints.is_empty() || endpoints.len() > url::HOSTS_MAX {
+        return Err(InvalidArgument::new("1 to 64 hosts are named"));
+    }
+    Ok(endpoints)
 }
 
 fn milliseconds(text: &str) -> Result<Duration, InvalidArgument> {
@@ -343,6 +446,10 @@ mod tests {
             ("unix:///run/redis.sock", "unix:///run/redis.sock?db=0"),
             ("redis+unix:///run/a%20b.sock?db=2", "unix:///run/a b.sock?db=2"),
             ("unix://u:p@/run/r.sock", "unix:///run/r.sock?db=0"),
+            ("redis+sentinel://h/mymaster", "redis+sentinel://h:26379/mymaster/0"),
+            ("redis+sentinel://u:p@a,[::1]:7/s%2Ft/2", "redis+sentinel://a:26379,[::1]:7/s/t/2"),
+            ("redis+cluster://u:p@a,b:1", "redis+cluster://a:6379,b:1"),
+            ("redis+cluster://a/0", "redis+cluster://a:6379"),
         ] {
             assert_eq!(RedisConfig::new(url).unwrap().to_string(), shown, "{url}");
         }
@@ -400,6 +507,20 @@ mod tests {
     }
 
     #[test]
+    fn what_a_url_says_can_be_said_without_one() {
+        let url = "redis+sentinel://a,b:7/orders?sentinel_username=x&sentinel_password=y&db=3";
+        let built = RedisConfig::sentinel([("a", 26379), ("b", 7)], "orders")
+            .map(|config| config.sentinel_username("x").sentinel_password("y").database(3));
+        assert_eq!(RedisConfig::new(url), built);
+        let built = RedisConfig::cluster([("a", 6379), ("::1", 7)]);
+        assert_eq!(RedisConfig::new("redis+cluster://a,[::1]:7"), built);
+        assert!(RedisConfig::cluster::<&str>([]).is_err());
+        assert!(RedisConfig::cluster(vec![("h", 1); 65]).is_err());
+        assert!(RedisConfig::sentinel([("h", 1)], "a b").is_err());
+        assert!(RedisConfig::new(&format!("redis+cluster://{}", vec!["h"; 65].join(","))).is_err());
+    }
+
+    #[test]
     fn what_is_refused_is_not_repeated() {
         for (url, hint) in [
             ("memory:", "redis://"),
@@ -426,6 +547,20 @@ mod tests {
             ("redis://h?command_timeout_ms=0", "1 ms"),
             ("redis://h?command_timeout_ms=hunter2", "whole number"),
             ("redis://h?allow_eviction=hunter2", "true or false"),
+            ("redis+sentinel://h", "service"),
+            ("redis+sentinel://h/", "service"),
+            ("redis+sentinel://h/hunter%202", "service"),
+            ("redis+sentinel://h,,hunter2/s", "host"),
+            ("redis+sentinel://h:hunter2/s", "port"),
+            ("redis+sentinel://h/s/hunter2", "database"),
+            ("redis+sentinel:hunter2", "redis://"),
+            ("redis+cluster://:hunter2@", "host"),
+            ("redis+cluster://h,i:hunter2", "port"),
+            ("redis+cluster://h/hunter2", "database"),
+            ("redis+cluster://h/1?password=hunter2", "database"),
+            ("redis+cluster://h?db=2&password=hunter2", "database"),
+            ("redis+cluster://h?sentinel_password=hunter2", "redis+sentinel://"),
+            ("redis://h?sentinel_username=hunter2", "redis+sentinel://"),
             ("unix://hunter2", "path"),
             ("unix://host/hunter2", "no host"),
         ] {
@@ -442,6 +577,9 @@ mod tests {
             "redis://h?password=hunter2",
             "redis://h?password_env=hunter2",
             "unix://:hunter2@/s",
+            "redis+sentinel://:hunter2@h/s?sentinel_password=hunter2",
+            "redis+sentinel://h/s?sentinel_password_env=hunter2",
+            "redis+cluster://:hunter2@h",
         ] {
             let config = RedisConfig::new(url).unwrap();
             assert!(!format!("{config} {config:?} {config:#?}").contains("hunter2"), "{url}");

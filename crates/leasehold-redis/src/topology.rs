@@ -1,29 +1,23 @@
-//! Which servers a store is made of, and where a connection goes.
+//! Which servers a store is made of.
 
 use std::{fmt, path::PathBuf};
 
 /// Where one server is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Endpoint {
     Host { name: String, port: u16 },
     Socket(PathBuf),
 }
 
-/// What the servers of a store are to each other. Every new connection asks it where to go, so a
-/// store whose servers change their roles is followed by reconnecting.
-#[derive(Clone, Debug)]
+/// What the servers of a store are to each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Topology {
     /// One server has every lock.
     One(Endpoint),
-}
-
-impl Topology {
-    /// Where the server is that takes writes now.
-    pub(crate) const fn endpoint(&self) -> &Endpoint {
-        match self {
-            Self::One(endpoint) => endpoint,
-        }
-    }
+    /// These say which server has every lock now: the master of the service.
+    Sentinel { sentinels: Vec<Endpoint>, service: String },
+    /// Each server has the locks of its slots. These are asked first which servers there are.
+    Cluster { seeds: Vec<Endpoint> },
 }
 
 impl fmt::Display for Endpoint {
@@ -34,4 +28,9 @@ impl fmt::Display for Endpoint {
             Self::Socket(path) => path.display().fmt(f),
         }
     }
+}
+
+/// Several servers, as a URL names them.
+pub(crate) fn listed(endpoints: &[Endpoint]) -> String {
+    endpoints.iter().map(Endpoint::to_string).collect::<Vec<_>>().join(",")
 }

@@ -5,11 +5,20 @@ use std::{ffi::OsString, os::unix::ffi::OsStringExt, path::PathBuf};
 
 use leasehold_core::InvalidArgument;
 
+use crate::topology::{Endpoint, Topology};
+
 /// More parameters than there are.
 const PARAMETERS_MAX: usize = 32;
+/// How many servers a URL names at most.
+pub(crate) const HOSTS_MAX: usize = 64;
+/// The longest name of a service in bytes.
+const SERVICE_BYTES_MAX: usize = 255;
+/// The port of a server, and that of a sentinel, where none is named.
+const PORT: u16 = 6379;
+const SENTINEL_PORT: u16 = 26379;
 
 pub(crate) struct Parts {
-    pub(crate) place: Place,
+    pub(crate) topology: Topology,
     pub(crate) tls: bool,
     pub(crate) username: Option<String>,
     pub(crate) password: Option<String>,
@@ -17,21 +26,29 @@ pub(crate) struct Parts {
     pub(crate) parameters: Vec<(String, String)>,
 }
 
-pub(crate) enum Place {
-    Host { name: String, port: Option<u16> },
-    Socket(PathBuf),
+#[derive(Clone, Copy)]
+enum Form {
+    One,
+    Socket,
+    Sentinel,
+    Cluster,
 }
 
 /// Cuts a URL into its parts and decodes them.
 pub(crate) fn parse(url: &str) -> Result<Parts, InvalidArgument> {
     let (scheme, rest) = url.split_once("://").unwrap_or_default();
-    let (tls, socket) = match scheme {
-        "redis" => (false, false),
-        "rediss" => (true, false),
-        "unix" | "redis+unix" => (false, true),
+    let (tls, form) = match scheme {
+        "redis" => (false, Form::One),
+        "rediss" => (true, Form::One),
+        "unix" | "redis+unix" => (false, Form::Socket),
+        "redis+sentinel" => (false, Form::Sentinel),
+        "rediss+sentinel" => (true, Form::Sentinel),
+        "redis+cluster" => (false, Form::Cluster),
+        "rediss+cluster" => (true, Form::Cluster),
         _ => {
             return Err(refused(
-                "a Redis store is named redis://HOST, rediss://HOST or unix:///PATH",
+                "a Redis store is named redis://HOST, rediss://HOST, unix:///PATH, \
+                 redis+sentinel://HOST,HOST/SERVICE or redis+cluster://HOST,HOST",
             ));
         }
     };
@@ -48,10 +65,34 @@ pub(crate) fn parse(url: &str) -> Result<Parts, InvalidArgument> {
         None => (None, authority),
     };
     let (username, password) = credentials(user.unwrap_or(""))?;
-    let (place, database) =
-        if socket { (socket_at(host, path)?, None) } else { server_at(host, path)? };
+    let (topology, database) = match form {
+        Form::One => (Topology::One(server_at(host, PORT)?), database_at(path)?),
+        Form::Socket => (Topology::One(socket_at(host, path)?), None),
+        Form::Sentinel => {
+            let sentinels = servers_at(host, SENTINEL_PORT)?;
+            let path = path.strip_prefix('/').unwrap_or(path);
+            let (service, database) = match path.find('/') {
+                Some(at) => path.split_at(at),
+                None => (path, ""),
+            };
+            let service = checked_service(decoded(service)?)?;
+            (Topology::Sentinel { sentinels, service }, database_at(database)?)
+        }
+        Form::Cluster => (Topology::Cluster { seeds: servers_at(host, PORT)? }, database_at(path)?),
+    };
     let parameters = parameters(query)?;
-    Ok(Parts { place, tls, username, password, database, parameters })
+    Ok(Parts { topology, tls, username, password, database, parameters })
+}
+
+/// The name that the sentinels have for a master and its replicas.
+pub(crate) fn checked_service(service: String) -> Result<String, InvalidArgument> {
+    let allowed = |character: char| !character.is_control() && !character.is_whitespace();
+    if service.is_empty() || service.len() > SERVICE_BYTES_MAX || !service.chars().all(allowed) {
+        return Err(refused(
+            "sentinels need the name of a service, without spaces: redis+sentinel://HOST/SERVICE",
+        ));
+    }
+    Ok(service)
 }
 
 /// An empty user name is none, so that `:PASSWORD@` is a password alone.
@@ -66,7 +107,17 @@ fn credentials(user: &str) -> Result<(Option<String>, Option<String>), InvalidAr
     Ok((Some(decoded(name)?).filter(|name| !name.is_empty()), password))
 }
 
-fn server_at(host: &str, path: &str) -> Result<(Place, Option<u32>), InvalidArgument> {
+/// Several servers, separated by commas.
+fn servers_at(hosts: &str, default_port: u16) -> Result<Vec<Endpoint>, InvalidArgument> {
+    let servers = hosts.split(',').take(HOSTS_MAX + 1).map(|host| server_at(host, default_port));
+    let servers = servers.collect::<Result<Vec<_>, _>>()?;
+    if servers.len() > HOSTS_MAX {
+        return Err(refused("a Redis URL takes no more than 64 hosts"));
+    }
+    Ok(servers)
+}
+
+fn server_at(host: &str, default_port: u16) -> Result<Endpoint, InvalidArgument> {
     let (name, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, rest)) => {
             (address, rest.strip_prefix(':').or(rest.is_empty().then_some("")))
@@ -87,14 +138,17 @@ fn server_at(host: &str, path: &str) -> Result<(Place, Option<u32>), InvalidArgu
     if name.is_empty() {
         return Err(refused("a Redis URL needs a host: redis://HOST"));
     }
-    let database = match path.strip_prefix('/').unwrap_or(path) {
-        "" => None,
-        number => Some(number.parse().map_err(|_| refused("the database must be a number"))?),
-    };
-    Ok((Place::Host { name, port }, database))
+    Ok(Endpoint::Host { name, port: port.unwrap_or(default_port) })
 }
 
-fn socket_at(host: &str, path: &str) -> Result<Place, InvalidArgument> {
+fn database_at(path: &str) -> Result<Option<u32>, InvalidArgument> {
+    match path.strip_prefix('/').unwrap_or(path) {
+        "" => Ok(None),
+        number => number.parse().map(Some).map_err(|_| refused("the database must be a number")),
+    }
+}
+
+fn socket_at(host: &str, path: &str) -> Result<Endpoint, InvalidArgument> {
     if path.len() < 2 {
         return Err(refused("a Unix socket needs an absolute path: unix:///PATH"));
     }
@@ -105,7 +159,7 @@ fn socket_at(host: &str, path: &str) -> Result<Place, InvalidArgument> {
     if bytes.contains(&0) {
         return Err(refused("a path has no zero bytes"));
     }
-    Ok(Place::Socket(PathBuf::from(OsString::from_vec(bytes))))
+    Ok(Endpoint::Socket(PathBuf::from(OsString::from_vec(bytes))))
 }
 
 fn parameters(query: &str) -> Result<Vec<(String, String)>, InvalidArgument> {

@@ -6,7 +6,7 @@
 --         capacity, claim in ms, generation (-1: none), not_after (-1: none), queue limit,
 --         stamp: when it was sent, in the server's time as the client knows it (0: it does not)
 --       3 who asks, a string that no script looks into   4 the TTL and two seconds, in ms
--- Reply {0, fence, µs left (-1: no TTL), TTL ms, generation, capacity}       granted
+-- Reply GRANT (head.lua)                                                       granted
 --       {1, ahead, µs held (-1: no holder), who holds, generation, capacity, µs to the next expiry
 --        (-1: none), times it, pushes work}                                  queued
 --       {2, ahead, µs held, who holds}                                       busy
@@ -41,19 +41,22 @@ if many == 0 then
     if is_whole then weight = capacity end
     if weight > capacity then return {3, 3, capacity} end
     fence = now > fence and now or fence + 1
+    -- No function and no printed number where none is needed: either costs as much as all the rest.
+    local lasts = ttl * 1000
     local value = pack('>BBBBBI4dddddc8', 76, LAYOUT, 0, denied, #token, capacity, fence, gen,
       remembered, copies_end, newest, ended) .. token .. '\1' .. sub(ARGV[2], 1, 25)
-      .. pack('>I4I4ddddd', weight, ttl, fence, now, ttl > 0 and now + ttl * 1000 or 0, not_after,
-        stamp) .. ARGV[3]
+      .. pack('>I4I4ddddd', weight, ttl, fence, now, ttl > 0 and now + lasts or 0, not_after, stamp)
+      .. ARGV[3]
     if ttl == 0 then
       call('SET', KEYS[1], value)
-      return {0, fence, -1, 0, gen, capacity}
+      return pack(GRANT, fence, -1, gen, 0, capacity)
     end
-    local left = math.max(fence, remembered, copies_end) - now
-    -- A number in its place would be printed, which costs as much as the rest.
-    call('SET', KEYS[1], value, 'PX',
-      left <= ttl * 1000 and ARGV[4] or math.ceil((left + RETAIN) / 1000))
-    return {0, fence, ttl * 1000, ttl, gen, capacity}
+    local ending, px = now + lasts, ARGV[4]
+    if fence > ending or remembered > ending or copies_end > ending then
+      px = math.ceil((math.max(fence, remembered, copies_end) - now + RETAIN) / 1000)
+    end
+    call('SET', KEYS[1], value, 'PX', px)
+    return pack(GRANT, fence, lasts, gen, ttl, capacity)
   end
   if is_free == false and not waits_on and (asked_gen < 0 or asked_gen >= gen)
     and (is_registered or claimed_capacity == capacity)
@@ -113,7 +116,7 @@ local function replay()
       record = lock.with_end(record, lock.STATE_GRANTED, kept > 0 and math.max(old, now + kept * 1000) or 0)
     end
     lock.replace(token, record)
-    local reply = {0, lock.as_grant(record)}
+    local reply = lock.as_grant(record)
     lock.finish(false)
     return reply
   end
@@ -149,7 +152,7 @@ if lock.queued == 0 and weight <= capacity - lock.used then
   local record = new_grant()
   lock.place(token, record, peel('>d', record, 51))
   lock.finish(false)
-  return {0, lock.as_grant(record)}
+  return lock.as_grant(record)
 end
 if not waits_on then
   local reply = {2, lock.obstacle(lock.queued)}

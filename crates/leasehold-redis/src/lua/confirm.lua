@@ -3,7 +3,7 @@
 -- is told once. Works in a server that is out of memory.
 --
 -- ARGV  1 token
--- Reply {0, fence, µs left (-1: no TTL), TTL ms, generation, capacity}
+-- Reply GRANT (head.lua)
 --       {1, µs to the next expiry (-1: none), times it, pushes work}         still queued
 --       {2, 1 cancelled | 2 destroyed, reason}                               rejected
 --       {3}                                                                  unknown
@@ -18,7 +18,7 @@ if record then
   record = lock.with_end(record, lock.STATE_GRANTED, ending)
   lock.replace(token, record)
   lock.finish(true)
-  return {0, lock.as_grant(record)}
+  return lock.as_grant(record)
 end
 if lock.queued > 0 then lock.fetch({'t:' .. token, 'b:' .. token, 'l', 'z'}) end
 record = (lock.queued > 0 or lock.listed > 0) and lock.get('t:' .. token)

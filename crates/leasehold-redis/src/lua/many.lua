@@ -394,10 +394,10 @@ function lock.obstacle(ahead)
   return ahead, math.max(0, now - peel('>d', record, 43)), sub(record, lock.RECORD_LEN + 1)
 end
 
--- What a grant is answered as: fence, what is left, TTL, generation, capacity.
+-- What a grant is answered as.
 function lock.as_grant(record)
   local ttl, given, _, ending = peel('>I4ddd', record, 31)
-  return given, ending > 0 and ending - now or -1, ttl, gen, capacity
+  return pack(GRANT, given, ending > 0 and ending - now or -1, gen, ttl, capacity)
 end
 
 -- How many wait before a waiter.

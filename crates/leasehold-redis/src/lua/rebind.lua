@@ -2,7 +2,7 @@
 -- (rules T8, T9). Works in a server that is out of memory.
 --
 -- ARGV  1 token   2 flags, client, TTL in ms (0: as it is)
--- Reply {0, fence, µs left (-1: no TTL), TTL ms, generation, capacity}
+-- Reply GRANT (head.lua)
 --       {1} gone   {2} to be bound to its token it needs a TTL; nothing changed
 -- Calls sole holder 3, among others 5.
 local token = ARGV[1]
@@ -27,4 +27,4 @@ record = sub(record, 1, 1) .. string.char(kept + flags) .. sub(record, 3, 10) ..
 record = lock.with_end(record, string.byte(record), ending)
 lock.replace(token, record)
 lock.finish(true)
-return {0, lock.as_grant(record)}
+return lock.as_grant(record)

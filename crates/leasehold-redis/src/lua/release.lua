@@ -4,16 +4,16 @@
 -- that is out of memory.
 --
 -- ARGV  1 token   2 the client that asks   3 (or absent) attempt and until when copies may come
--- Reply {0} a holder   {1, ahead, µs held (-1: no holder), who holds} a waiter   {2} unknown
+-- Reply 0 a holder   {1, ahead, µs held (-1: no holder), who holds} a waiter   2 unknown
 -- Calls last holder of an uncontended lock 3, hand-over to a waiter 9.
 local token, copies = ARGV[1], ARGV[3]
 local attempt, copies_until = nil, 0
 if copies then attempt, copies_until = peel('>c8d', copies) end
 if many == 0 and copies_until <= now then
   local at = HEAD_LEN + toklen
-  if toklen == 0 or sub(raw, HEAD_LEN + 1, at) ~= token then return {2} end
+  if toklen == 0 or sub(raw, HEAD_LEN + 1, at) ~= token then return 2 end
   local ending, limit, stamp = peel('>ddd', raw, at + 51)
-  if ending > 0 and ending <= now then return {2} end
+  if ending > 0 and ending <= now then return 2 end
   -- L7, as in `bury`.
   local kept = sub(raw, 34, HEAD_LEN)
   if limit > now then
@@ -26,25 +26,28 @@ if many == 0 and copies_until <= now then
     end
   end
   local value = sub(raw, 1, 4) .. '\0' .. sub(raw, 6, 33) .. kept
-  local left = math.max(copies_end, fence, remembered, now) - now + RETAIN
   -- A number in its place would be printed, which costs as much as the rest.
-  local px = left <= 2500000 and '2500' or left <= 6500000 and '6500' or math.ceil(left / 1000)
+  local last, px = now + 500000, '2500'
+  if fence > last or remembered > last or copies_end > last then
+    last = math.max(copies_end, fence, remembered)
+    px = last <= now + 4500000 and '6500' or math.ceil((last - now + RETAIN) / 1000)
+  end
   if redis.pcall('SET', KEYS[1], value, 'PX', px).err then
     -- See `put`.
     call('PERSIST', KEYS[1])
     call('SET', KEYS[1], value, 'PX', px)
   end
-  return {0}
+  return 0
 end
 
 -- include many.lua
-local reply = {2}
+local reply = 2
 local record = lock.grant_of(token)
 if record then
   lock.end_grant(token, record)
   if attempt then lock.bury_known(attempt, copies_until) end
   lock.finish(true)
-  return {0}
+  return 0
 end
 if lock.queued > 0 then lock.fetch({'t:' .. token, 'b:' .. token, 'l', 'z'}) end
 record = (lock.queued > 0 or lock.listed > 0) and lock.get('t:' .. token)

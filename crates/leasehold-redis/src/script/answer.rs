@@ -10,7 +10,7 @@ use super::wire::decode_info;
 /// The layout that these scripts write and read (rule L9). The scripts have the same number.
 pub(super) const LAYOUT: i64 = 2;
 
-/// The values of one answer; the first is a code.
+/// The values of one answer after its code: of a list, of a code alone, or of a grant, whose code is 0.
 pub(super) struct Answer {
     values: std::vec::IntoIter<Value>,
 }
@@ -24,6 +24,10 @@ impl Answer {
     pub(super) fn open(answer: Value) -> Result<(i64, Self), Fault> {
         let mut this = match answer {
             Value::Array(values) => Self { values: values.into_iter() },
+            Value::Int(code) => return Ok((code, Self { values: Vec::new().into_iter() })),
+            grant @ Value::BulkString(_) => {
+                return Ok((0, Self { values: vec![grant].into_iter() }));
+            }
             Value::ServerError(error) => return Err(fault_of(error.into())),
             _ => return Err(unexpected()),
         };
@@ -98,23 +102,20 @@ impl Answer {
         Ok(Generation(self.count()?))
     }
 
-    /// Milliseconds; 0 is none.
-    pub(super) fn ttl(&mut self) -> Result<Option<Ttl>, Fault> {
-        match self.count()? {
-            0 => Ok(None),
-            ms => Ttl::new(Duration::from_millis(ms)).map(Some).map_err(|_| unexpected()),
-        }
-    }
-
+    /// What the scripts pack as `GRANT`.
     pub(super) fn grant(&mut self) -> Result<Grant, Fault> {
-        Ok(Grant {
-            fencing: FencingToken(self.count()?),
-            remaining: self.duration()?,
-            ttl: self.ttl()?,
-            at: None,
-            generation: self.generation()?,
-            capacity: self.capacity()?,
-        })
+        let bytes = self.bytes()?;
+        let mut rest = bytes.as_slice();
+        let fencing = FencingToken(unsigned(double(&mut rest)?)?);
+        let remaining = unsigned(double(&mut rest)?).ok().map(Duration::from_micros);
+        let generation = Generation(unsigned(double(&mut rest)?)?);
+        let ttl = match u32::from_be_bytes(take(&mut rest)?) {
+            0 => None,
+            ms => Some(Ttl::new(Duration::from_millis(ms.into())).map_err(|_| unexpected())?),
+        };
+        let capacity =
+            Capacity::new(u32::from_be_bytes(take(&mut rest)?)).map_err(|_| unexpected())?;
+        Ok(Grant { fencing, remaining, ttl, at: None, generation, capacity })
     }
 
     pub(super) fn obstacle(&mut self) -> Result<Obstacle, Fault> {
@@ -126,6 +127,27 @@ impl Answer {
             None => None,
         };
         Ok(Obstacle { holder, ahead })
+    }
+}
+
+fn take<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], Fault> {
+    let (first, rest) = bytes.split_first_chunk().ok_or_else(unexpected)?;
+    *bytes = rest;
+    Ok(*first)
+}
+
+fn double(bytes: &mut &[u8]) -> Result<f64, Fault> {
+    Ok(f64::from_be_bytes(take(bytes)?))
+}
+
+/// A count or a time; what is below zero is none.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is checked")]
+fn unsigned(number: f64) -> Result<u64, Fault> {
+    // Exact up to there, and nothing counts further.
+    if (0.0..9_007_199_254_740_992.0).contains(&number) {
+        Ok(number as u64)
+    } else {
+        Err(unexpected())
     }
 }
 
