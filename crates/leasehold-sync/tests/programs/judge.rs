@@ -1,9 +1,11 @@
 //! A second opinion on who is stuck, by another way than a search for cycles: whoever can go on is
 //! crossed out, until nobody else can; the rest is stuck.
+#![allow(dead_code, reason = "only programs with leases know of locks that run out")]
 
 use std::{
     cell::{Cell, RefCell},
     collections::{BTreeMap, BTreeSet},
+    ops::Range,
 };
 
 /// What the programs tell of themselves.
@@ -13,6 +15,9 @@ pub(crate) struct Judge {
     state: RefCell<State>,
     /// Whether anybody came to wait since the last look.
     changed: Cell<bool>,
+    /// The locks whose grants run out: whoever waits for one gets in sooner or later, whatever its
+    /// holders do.
+    run_out: Range<usize>,
 }
 
 #[derive(Default)]
@@ -45,6 +50,10 @@ pub(crate) struct Seat<'a> {
 }
 
 impl Judge {
+    pub(crate) fn of_leases(run_out: Range<usize>) -> Self {
+        Self { run_out, ..Self::default() }
+    }
+
     pub(crate) fn ask(&self, lock: usize, writes: bool, parent: Option<u64>) -> Seat<'_> {
         let id = self.next.replace(self.next.get() + 1);
         self.state.borrow_mut().waits.insert(id, Entry { lock, writes, parent });
@@ -75,12 +84,16 @@ impl Judge {
         let state = self.state.borrow();
         let mut stuck = state.waits.keys().copied().collect::<BTreeSet<_>>();
         loop {
-            let goes_on = stuck.iter().copied().find(|id| state.can_go_on(*id, &stuck));
+            let goes_on = stuck.iter().copied().find(|id| self.can_go_on(&state, *id, &stuck));
             match goes_on {
                 Some(id) => stuck.remove(&id),
                 None => return stuck,
             };
         }
+    }
+
+    fn can_go_on(&self, state: &State, id: u64, stuck: &BTreeSet<u64>) -> bool {
+        self.run_out.contains(&state.waits[&id].lock) || state.can_go_on(id, stuck)
     }
 }
 
