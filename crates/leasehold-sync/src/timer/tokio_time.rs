@@ -50,9 +50,9 @@ impl TokioTimer {
         let here = Handle::try_current().is_ok_and(|handle| handle.id() == *this.runtime);
         // It fires before its time, or panics, where its runtime is shut down.
         if here && !this.sleep.is_elapsed() {
-            match panic::catch_unwind(AssertUnwindSafe(|| this.sleep.poll(cx))) {
-                Ok(polled) => return Ok(polled),
-                Err(panicked) => std::mem::forget(panicked),
+            // What Tokio panics with is a text, which may be dropped.
+            if let Ok(polled) = panic::catch_unwind(AssertUnwindSafe(|| this.sleep.poll(cx))) {
+                return Ok(polled);
             }
         }
         Err(deadline.saturating_duration_since(Instant::now()))
