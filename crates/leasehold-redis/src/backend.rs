@@ -130,7 +130,7 @@ impl Backend for RedisBackend {
     }
 
     fn store_time(&self, local: LocalTime) -> StoreTime {
-        self.client.dial.offset.store_time(local)
+        self.client.site.offset.store_time(local)
     }
 
     fn acquire(&self, request: &Acquire) -> Call<Acquired> {

@@ -365,6 +365,12 @@ impl Book {
         self.state().locks.keys().cloned().collect()
     }
 
+    /// Whether there is something to lose.
+    pub(crate) fn has_any(&self) -> bool {
+        let state = self.state();
+        !state.own.is_empty() || !state.waits.is_empty()
+    }
+
     pub(crate) fn is_waiting(&self) -> bool {
         !self.state().waits.is_empty()
     }

@@ -23,6 +23,7 @@ use crate::{
     dial::Dial,
     lane::{Lanes, ended},
     script::{self, AcquireReply, ConfirmReply, Keyspace, LockKeys, Request, Sender, Waiting},
+    site::Site,
     trip::{Once, Trip},
 };
 
@@ -41,6 +42,8 @@ pub(crate) const POLL: Duration = Duration::from_secs(1);
 pub(crate) struct Client {
     pub(crate) id: ClientId,
     pub(crate) dial: Arc<Dial>,
+    /// The server whose clock is this client's time of the store.
+    pub(crate) site: Arc<Site>,
     pub(crate) lanes: Lanes,
     pub(crate) space: Keyspace,
     pub(crate) book: Arc<Book>,
@@ -100,22 +103,22 @@ impl Client {
         let keys = self.keys(&request.lock);
         let wake = self.book.next_id();
         // The caller's limit by the local clock: the server's may turn out to be elsewhere.
-        let limit = request.not_after.map(|at| self.dial.offset.local_time(at));
+        let limit = request.not_after.map(|at| self.site.offset.local_time(at));
         let deadline = limit.unwrap_or_else(|| self.command_deadline());
         let mut trip = Trip::from_here(&self, deadline.max(self.command_deadline()));
         let mut clock_tries = 0;
         let outcome = loop {
-            let known = self.dial.offset.is_known();
-            let until = self.dial.offset.store_time(self.copies_end());
+            let known = self.site.offset.is_known();
+            let until = self.site.offset.store_time(self.copies_end());
             request.not_after =
-                limit.filter(|_| known).map(|limit| self.dial.offset.store_time(limit));
+                limit.filter(|_| known).map(|limit| self.site.offset.store_time(limit));
             let until = known.then(|| request.not_after.map_or(until, |limit| until.min(limit)));
             let to_client = request.binding == Binding::Client;
             if !self.book.ask(&name, &keys, request.attempt, until, to_client, limit) {
                 return Err(ended());
             }
-            let stamp = known.then(|| self.dial.offset.stamp(self.now()));
-            let claim = self.dial.offset.claim();
+            let stamp = known.then(|| self.site.offset.stamp(self.now()));
+            let claim = self.site.offset.claim();
             let sender = Sender { client: self.id, wake, not_after: until, stamp, claim };
             match trip.once(&script::acquire(&keys, &request, sender)).await {
                 // A copy that was late, or a clock that was stepped.
@@ -132,7 +135,7 @@ impl Client {
                 Once::Answer(Ok(AcquireReply::Overtaken(by)))
                     if self.book.is_wanted(&name) && self.now() < trip.deadline =>
                 {
-                    self.dial.offset.overtaken(by, self.now());
+                    self.site.offset.overtaken(by, self.now());
                 }
                 Once::Answer(answer) => break answer,
                 Once::Again(fault) => {
@@ -218,7 +221,7 @@ impl Client {
         let Ok(link) = trip.link().await else { return };
         let sent = self.now();
         if let Ok(answer) = link.ask(&redis::cmd("TIME")).await {
-            self.dial.offset.learn(sent, self.now(), &answer);
+            self.site.offset.learn(sent, self.now(), &answer);
         }
     }
 

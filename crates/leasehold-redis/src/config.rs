@@ -177,7 +177,9 @@ impl RedisConfig {
             "sentinel_username" => self.sentinel_username(value),
             "sentinel_password" => self.sentinel_password(value),
             "sentinel_password_file" => self.sentinel_password_file(value),
-            "sentinel_password_env" => Self { sentinel_password: Password::Variable(value), ..self },
+            "sentinel_password_env" => {
+                Self { sentinel_password: Password::Variable(value), ..self }
+            }
             "db" => match value.parse() {
                 Ok(database) => self.database(database),
                 Err(_) => return Err(InvalidArgument::new("db must be a number")),

@@ -7,7 +7,7 @@ use std::{
 
 use leasehold_core::{Clock, Fault, FaultKind, Sleep};
 use redis::{
-    AsyncConnectionConfig, ProtocolVersion, RedisConnectionInfo,
+    AsyncConnectionConfig, ProtocolVersion, RedisConnectionInfo, Value,
     aio::{AsyncPushSender, MultiplexedConnection},
 };
 
@@ -16,10 +16,11 @@ use crate::{
     error,
     link::Link,
     net::{Meter, Stream},
-    offset::Offset,
     pulse::Pulse,
+    sentinel::Sentinels,
+    site::{Goal, Site},
     time::before,
-    topology::Topology,
+    topology::{Endpoint, Topology},
 };
 
 /// How many requests may wait for a turn at a connection before their senders wait.
@@ -30,8 +31,7 @@ pub(crate) struct Dial {
     pub(crate) config: RedisConfig,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) pulse: Arc<Pulse>,
-    pub(crate) offset: Offset,
-    topology: Topology,
+    pub(crate) sentinels: Option<Sentinels>,
     place: String,
 }
 
@@ -48,36 +48,44 @@ impl Dial {
     pub(crate) fn new(config: RedisConfig, clock: Arc<dyn Clock>) -> Self {
         Self {
             pulse: Arc::new(Pulse::new(config.reply_limit())),
-            offset: Offset::default(),
-            topology: Topology::One(config.endpoint.clone()),
+            sentinels: Sentinels::of(&config),
             place: config.to_string(),
             clock,
             config,
         }
     }
 
-    /// The server in messages.
+    /// Whether another server may take this one's place.
+    pub(crate) const fn is_many(&self) -> bool {
+        !matches!(self.config.topology, Topology::One(_))
+    }
+
+    /// The store in messages.
     pub(crate) fn place(&self) -> &str {
         &self.place
     }
 
     /// Opens a connection that is driven by the runtime which polls this.
-    pub(crate) async fn open(&self, pushes: Option<&Pushes>) -> Result<Arc<Link>, Fault> {
+    pub(crate) async fn open(
+        &self,
+        site: &Site,
+        pushes: Option<&Pushes>,
+    ) -> Result<Arc<Link>, Fault> {
         let limit = self.clock.now().after(self.config.connect_timeout);
         let limit = Sleep::until(Arc::clone(&self.clock), limit);
-        match before(limit, self.open_in_time(pushes)).await {
+        match before(limit, self.open_in_time(site, pushes)).await {
             Some(opened) => opened,
             None => Err(Fault::new(
                 FaultKind::Unavailable,
-                format!("{} did not answer within {:?}", self.place, self.config.connect_timeout),
+                format!("{} did not answer within {:?}", site.place, self.config.connect_timeout),
             )),
         }
     }
 
-    async fn open_in_time(&self, pushes: Option<&Pushes>) -> Result<Arc<Link>, Fault> {
+    async fn open_in_time(&self, site: &Site, pushes: Option<&Pushes>) -> Result<Arc<Link>, Fault> {
+        let endpoint = self.find(site).await?;
         let meter = Arc::new(Meter::default());
-        let endpoint = self.topology.endpoint();
-        let stream = Stream::connect(endpoint, &self.config, Arc::clone(&meter)).await?;
+        let stream = Stream::connect(&endpoint, &self.config, Arc::clone(&meter)).await?;
         let mut settings = AsyncConnectionConfig::new()
             .set_connection_timeout(None)
             .set_response_timeout(None)
@@ -87,11 +95,20 @@ impl Dial {
         }
         let opened =
             MultiplexedConnection::new_with_config(&self.log_in()?, stream, settings).await;
-        let (connection, driver) = opened.map_err(|error| error::fault(&self.place, &error))?;
-        let link = Link::drive(connection, driver, meter, &self.pulse);
+        let (connection, driver) = opened.map_err(|error| error::fault(&site.place, &error))?;
+        let link = Link::drive(connection, driver, meter, endpoint, &self.pulse);
         // It is cut when this future is dropped before its end, as no one else has it.
-        self.introduce(&link, pushes).await?;
+        self.introduce(&link, site, pushes).await?;
         Ok(link)
+    }
+
+    /// Which server a connection to this site goes to now.
+    async fn find(&self, site: &Site) -> Result<Endpoint, Fault> {
+        match (&site.goal, &self.sentinels) {
+            (Goal::Server(endpoint), _) => Ok(endpoint.clone()),
+            (Goal::Master, Some(sentinels)) => sentinels.master(&self.config, false).await,
+            (Goal::Master, None) => unreachable!("only sentinels name a master"),
+        }
     }
 
     fn log_in(&self) -> Result<RedisConnectionInfo, Fault> {
@@ -108,16 +125,30 @@ impl Dial {
         Ok(info)
     }
 
-    async fn introduce(&self, link: &Arc<Link>, pushes: Option<&Pushes>) -> Result<(), Fault> {
-        let fault = |error| error::fault(&self.place, &error);
+    async fn introduce(
+        &self,
+        link: &Arc<Link>,
+        site: &Site,
+        pushes: Option<&Pushes>,
+    ) -> Result<(), Fault> {
+        let fault = |error| error::fault(&site.place, &error);
         let mut words = redis::pipe();
         // Who may not name itself works without a name.
         words.cmd("CLIENT").arg("SETNAME").arg(&self.config.client_name);
         words.cmd("TIME");
+        let asks_role = matches!(site.goal, Goal::Master);
+        if asks_role {
+            words.cmd("ROLE");
+        }
         let sent = self.clock.now();
-        let answers = link.ask_all(&words).await.map_err(fault)?;
-        if let Some(answer) = answers.into_iter().nth(1) {
-            self.offset.learn(sent, self.clock.now(), &answer);
+        let mut answers = link.ask_all(&words).await.map_err(fault)?.into_iter().skip(1);
+        if let Some(answer) = answers.next() {
+            site.offset.learn(sent, self.clock.now(), &answer);
+        }
+        // The sentinels may name one that does not know of it yet, or not any more.
+        if asks_role && answers.next().is_some_and(|role| is_replica(&role)) {
+            let message = format!("{}: {} is a replica", site.place, link.endpoint());
+            return Err(Fault::new(FaultKind::Unavailable, message));
         }
         if let Some(pushes) = pushes {
             let refused = match link.subscribe(&pushes.channel).await {
@@ -132,6 +163,12 @@ impl Dial {
         }
         Ok(())
     }
+}
+
+/// What a server answers to ROLE that takes no writes. One that may not be asked refuses writes.
+fn is_replica(role: &Value) -> bool {
+    let Value::Array(parts) = role else { return false };
+    matches!(parts.first(), Some(Value::BulkString(role)) if role != b"master")
 }
 
 impl fmt::Debug for Dial {

@@ -16,6 +16,7 @@ use tokio::{
 use crate::{
     dial::{Dial, Pushes},
     link::Link,
+    site::Site,
     time::{BackOff, until},
 };
 
@@ -29,6 +30,7 @@ const LANES_MAX: usize = 8;
 pub(crate) struct Lane {
     home: Handle,
     dial: Arc<Dial>,
+    site: Arc<Site>,
     pushes: Option<Pushes>,
     state: Mutex<State>,
 }
@@ -58,7 +60,12 @@ pub(crate) enum NoLink {
 }
 
 impl Lane {
-    pub(crate) fn new(home: Handle, dial: Arc<Dial>, pushes: Option<Pushes>) -> Self {
+    pub(crate) fn new(
+        home: Handle,
+        dial: Arc<Dial>,
+        site: Arc<Site>,
+        pushes: Option<Pushes>,
+    ) -> Self {
         let state = State {
             link: None,
             connects: None,
@@ -68,7 +75,7 @@ impl Lane {
             gone: false,
             requests: 0,
         };
-        Self { home, dial, pushes, state: Mutex::new(state) }
+        Self { home, dial, site, pushes, state: Mutex::new(state) }
     }
 
     /// A connection, made if there is none. Failed tries keep a distance, whoever asks.
@@ -126,6 +133,10 @@ impl Lane {
         state.requests + state.link.as_ref().map_or(0, |link| link.requests())
     }
 
+    pub(crate) fn site(&self) -> &Arc<Site> {
+        &self.site
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -148,7 +159,7 @@ impl Attempt {
     async fn run(mut self) {
         let not_before = self.lane.state().not_before;
         until(&self.lane.dial.clock, not_before).await;
-        let opened = self.lane.dial.open(self.lane.pushes.as_ref()).await;
+        let opened = self.lane.dial.open(&self.lane.site, self.lane.pushes.as_ref()).await;
         self.done = true;
         let waiting = {
             let mut state = self.lane.state();
@@ -191,6 +202,7 @@ impl Drop for Attempt {
 #[derive(Debug)]
 pub(crate) struct Lanes {
     dial: Arc<Dial>,
+    site: Arc<Site>,
     own: Arc<Lane>,
     callers: Mutex<Callers>,
 }
@@ -203,8 +215,9 @@ struct Callers {
 }
 
 impl Lanes {
-    pub(crate) fn new(dial: Arc<Dial>, own: Lane) -> Self {
-        Self { dial, own: Arc::new(own), callers: Mutex::default() }
+    pub(crate) fn new(own: Lane) -> Self {
+        let (dial, site) = (Arc::clone(&own.dial), Arc::clone(&own.site));
+        Self { dial, site, own: Arc::new(own), callers: Mutex::default() }
     }
 
     /// The lane of the client's own thread.
@@ -227,7 +240,7 @@ impl Lanes {
                 return Arc::clone(&self.own);
             }
         }
-        let lane = Arc::new(Lane::new(home, Arc::clone(&self.dial), None));
+        let lane = Arc::new(Lane::new(home, Arc::clone(&self.dial), Arc::clone(&self.site), None));
         callers.lanes.push((id, Arc::clone(&lane)));
         lane
     }

@@ -10,6 +10,7 @@ mod config;
 mod desk;
 mod dial;
 mod error;
+mod follow;
 mod lane;
 mod link;
 mod net;
@@ -18,6 +19,8 @@ mod pulse;
 mod report;
 #[doc(hidden)]
 pub mod script;
+mod sentinel;
+mod site;
 mod survey;
 mod thread;
 mod time;

@@ -18,13 +18,14 @@ use std::{
 use redis::{Cmd, Pipeline, RedisResult, Value, aio::MultiplexedConnection};
 use tokio::{sync::Notify, task::AbortHandle};
 
-use crate::{net::Meter, pulse::Pulse};
+use crate::{net::Meter, pulse::Pulse, topology::Endpoint};
 
 /// One connection, driven by the runtime that opened it.
 pub(crate) struct Link {
     connection: MultiplexedConnection,
     driver: AbortHandle,
     meter: Arc<Meter>,
+    endpoint: Endpoint,
     pulse: Arc<Pulse>,
     end: Arc<End>,
     /// Requests that nobody has seen the answer of.
@@ -52,6 +53,7 @@ impl Link {
         connection: MultiplexedConnection,
         driver: impl Future<Output = ()> + Send + 'static,
         meter: Arc<Meter>,
+        endpoint: Endpoint,
         pulse: &Arc<Pulse>,
     ) -> Arc<Self> {
         struct ReachOnDrop(Arc<End>);
@@ -71,6 +73,7 @@ impl Link {
             connection,
             driver: driver.abort_handle(),
             meter,
+            endpoint,
             pulse: Arc::clone(pulse),
             end,
             flying: AtomicUsize::new(0),
@@ -122,6 +125,11 @@ impl Link {
                 .map(|()| Err(io::Error::from(io::ErrorKind::ConnectionAborted).into())),
         })
         .await
+    }
+
+    /// Which server it leads to.
+    pub(crate) const fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
     }
 
     pub(crate) fn is_over(&self) -> bool {

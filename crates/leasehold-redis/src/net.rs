@@ -16,7 +16,10 @@ use tokio::{
     net::{TcpStream, UnixStream},
 };
 
-use crate::{config::RedisConfig, topology::Endpoint};
+use crate::{
+    config::RedisConfig,
+    topology::{Endpoint, Topology},
+};
 
 /// Counts how often bytes have come from the server: how it is seen to live.
 #[derive(Debug, Default)]
@@ -47,13 +50,15 @@ impl Stream {
     ) -> Result<Self, Fault> {
         let pipe: Box<dyn Pipe> = match endpoint {
             Endpoint::Socket(path) => Box::new(
-                UnixStream::connect(path).await.map_err(|error| unreachable(config, error))?,
+                UnixStream::connect(path)
+                    .await
+                    .map_err(|error| unreachable(config, endpoint, error))?,
             ),
             Endpoint::Host { name, port } => {
                 let tcp = TcpStream::connect((name.as_str(), *port)).await;
-                let tcp = tcp.map_err(|error| unreachable(config, error))?;
+                let tcp = tcp.map_err(|error| unreachable(config, endpoint, error))?;
                 // Requests are small and each is waited for.
-                tcp.set_nodelay(true).map_err(|error| unreachable(config, error))?;
+                tcp.set_nodelay(true).map_err(|error| unreachable(config, endpoint, error))?;
                 if config.tls { with_tls(tcp, name, config).await? } else { Box::new(tcp) }
             }
         };
@@ -76,12 +81,16 @@ async fn with_tls(_: TcpStream, _: &str, config: &RedisConfig) -> Result<Box<dyn
     Err(Fault::new(FaultKind::Unsupported, format!("{config} needs the feature `tls`")))
 }
 
-fn unreachable(config: &RedisConfig, error: io::Error) -> Fault {
+fn unreachable(config: &RedisConfig, endpoint: &Endpoint, error: io::Error) -> Fault {
     let kind = match error.kind() {
         io::ErrorKind::PermissionDenied => FaultKind::Denied,
         _ => FaultKind::Unavailable,
     };
-    Fault::new(kind, format!("{config} cannot be reached: {error}")).with_source(error)
+    let message = match &config.topology {
+        Topology::One(_) => format!("{config} cannot be reached: {error}"),
+        _ => format!("{endpoint} of {config} cannot be reached: {error}"),
+    };
+    Fault::new(kind, message).with_source(error)
 }
 
 impl AsyncRead for Stream {

@@ -29,6 +29,8 @@ pub(crate) struct Pulse {
     /// Nobody waits: the task sleeps.
     still: AtomicBool,
     notify: Notify,
+    /// The same for who follows the master.
+    stirs: Notify,
     links: Mutex<Vec<Beaten>>,
 }
 
@@ -44,7 +46,13 @@ struct Beaten {
 
 impl Pulse {
     pub(crate) fn new(limit: Duration) -> Self {
-        Self { limit, still: AtomicBool::new(true), notify: Notify::new(), links: Mutex::default() }
+        Self {
+            limit,
+            still: AtomicBool::new(true),
+            notify: Notify::new(),
+            stirs: Notify::new(),
+            links: Mutex::default(),
+        }
     }
 
     /// Looks at this connection too.
@@ -59,6 +67,14 @@ impl Pulse {
     pub(crate) fn quicken(&self) {
         if self.still.load(SeqCst) && self.still.swap(false, SeqCst) {
             self.notify.notify_one();
+            self.stirs.notify_one();
+        }
+    }
+
+    /// Waits until somebody waits, if nobody does or has of late.
+    pub(crate) async fn stirred(&self) {
+        while self.still.load(SeqCst) {
+            self.stirs.notified().await;
         }
     }
 

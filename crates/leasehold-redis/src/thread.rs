@@ -24,9 +24,12 @@ use crate::{
     config::RedisConfig,
     desk::{Desk, Ending, Order},
     dial::{Dial, Pushes},
+    follow::follow_master,
     lane::{Lane, Lanes, NoLink, ended},
     script::{self, Keyspace, Pulse, Push, parse_push},
+    site::{Goal, Site},
     time::BackOff,
+    topology::Topology,
     trip::Trip,
 };
 
@@ -46,6 +49,14 @@ pub(crate) async fn connect(config: RedisConfig) -> Result<Arc<Client>, Fault> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let (id, book) = (ClientId::random(), Arc::new(Book::default()));
     let desk = Arc::new(Desk::default());
+    let goal = match &config.topology {
+        Topology::One(endpoint) => Goal::Server(endpoint.clone()),
+        Topology::Sentinel { .. } => Goal::Master,
+        Topology::Cluster { .. } => {
+            return Err(Fault::new(FaultKind::Unsupported, "a cluster is not supported yet"));
+        }
+    };
+    let site = Arc::new(Site::new(goal, &config));
     let dial = Arc::new(Dial::new(config, Arc::clone(&clock)));
     let no_pushes = Arc::default();
     let pushes = Pushes {
@@ -53,11 +64,13 @@ pub(crate) async fn connect(config: RedisConfig) -> Result<Arc<Client>, Fault> {
         sender: Arc::new(receiver(Arc::clone(&book), Arc::clone(&desk), clock)),
         refused: Arc::clone(&no_pushes),
     };
-    let own = Lane::new(runtime.handle().clone(), Arc::clone(&dial), Some(pushes));
+    let home = runtime.handle().clone();
+    let own = Lane::new(home, Arc::clone(&dial), Arc::clone(&site), Some(pushes));
     let client = Arc::new(Client {
         id,
-        lanes: Lanes::new(Arc::clone(&dial), own),
+        lanes: Lanes::new(own),
         dial,
+        site,
         space,
         book,
         desk,
@@ -136,6 +149,7 @@ async fn live(client: &Arc<Client>, opened: Opened) {
     let reconnected = Arc::new(tokio::sync::Notify::new());
     tokio::spawn(keep(Arc::clone(client), Arc::clone(&reconnected)));
     tokio::spawn(beat(Arc::clone(client), reconnected));
+    tokio::spawn(follow_master(Arc::clone(client)));
     let giving_back = tokio::spawn(give_back(Arc::clone(client)));
     end(client, giving_back).await;
 }
@@ -146,6 +160,12 @@ async fn open(client: &Client) -> Result<Facts, Fault> {
     loop {
         let link = match client.lanes.own().link().await {
             Ok(link) => link,
+            // A failover may be under way; the lane pauses between two tries.
+            Err(NoLink::Fault(fault))
+                if client.dial.is_many() && fault.is_retryable() && client.now() < limit =>
+            {
+                continue;
+            }
             Err(NoLink::Fault(fault)) => return Err(fault),
             Err(NoLink::Gone) => return Err(ended()),
         };

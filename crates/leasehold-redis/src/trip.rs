@@ -240,15 +240,15 @@ impl<'a> Trip<'a> {
 
     fn failed<R>(&mut self, link: &Link, error: &RedisError) -> Once<R> {
         let remedy = error::remedy(error);
-        tracing::debug!(store = self.client.dial.place(), ?remedy, "a request failed");
+        tracing::debug!(store = self.lane.site().place.as_str(), ?remedy, "a request failed");
         match remedy {
             Remedy::None | Remedy::SendScript => {
-                Once::Answer(Err(error::fault(self.client.dial.place(), error)))
+                Once::Answer(Err(error::fault(&self.lane.site().place, error)))
             }
-            Remedy::Wait => Once::Again(error::fault(self.client.dial.place(), error)),
+            Remedy::Wait => Once::Again(error::fault(&self.lane.site().place, error)),
             Remedy::FindMaster => {
                 link.cut();
-                Once::Again(error::fault(self.client.dial.place(), error))
+                Once::Again(error::fault(&self.lane.site().place, error))
             }
             Remedy::Reconnect => {
                 self.in_doubt = true;
@@ -267,17 +267,17 @@ impl<'a> Trip<'a> {
     }
 
     fn lost(&self) -> Fault {
-        let message = format!("the connection to {} was lost", self.client.dial.place());
+        let message = format!("the connection to {} was lost", self.lane.site().place.as_str());
         Fault::new(FaultKind::Unavailable, message)
     }
 
     fn silent(&self) -> Fault {
-        let message = format!("{} did not answer in time", self.client.dial.place());
+        let message = format!("{} did not answer in time", self.lane.site().place.as_str());
         Fault::new(FaultKind::Unavailable, message)
     }
 
     /// A fault that names the server.
     fn named(&self, fault: Fault) -> Fault {
-        Fault::new(fault.kind(), format!("{}: {fault}", self.client.dial.place()))
+        Fault::new(fault.kind(), format!("{}: {fault}", self.lane.site().place.as_str()))
     }
 }

@@ -12,8 +12,9 @@ use crate::LockManager;
 /// - `sqlite:PATH` is shared by all processes of this machine (feature `sqlite`); `PATH` may be
 ///   relative or absolute, and `%XX` stands for a byte.
 /// - `redis://HOST`, `rediss://HOST` (TLS) and `unix:///PATH` (or `redis+unix://`) are shared by all
-///   processes of all machines that reach the server (feature `redis`); user, password, database
-///   and the rest are told in `leasehold_redis::RedisConfig`.
+///   processes of all machines that reach the server (feature `redis`), and so are
+///   `redis+sentinel://HOST,HOST/SERVICE` and `redis+cluster://HOST,HOST` (or `rediss+…`); user,
+///   password, database and the rest are told in `leasehold_redis::RedisConfig`.
 ///
 /// # Errors
 /// `InvalidArgument` for any other URL; `Backend` when the store cannot be opened.
@@ -36,7 +37,10 @@ pub(crate) async fn open(url: &str) -> Result<Arc<dyn Backend>> {
         Some("memory") if url == "memory:" => Ok(Arc::new(MemoryBackend::new())),
         Some("memory") => Err(invalid("memory: takes nothing after the colon")),
         Some("sqlite") => sqlite(url),
-        Some("redis" | "rediss" | "unix" | "redis+unix") => redis(url).await,
+        Some(
+            "redis" | "rediss" | "unix" | "redis+unix" | "redis+sentinel" | "rediss+sentinel"
+            | "redis+cluster" | "rediss+cluster",
+        ) => redis(url).await,
         // The rest of the URL is not repeated: it may hold a password.
         Some(other) => Err(invalid(format!(
             "no store is called {other:?}; there are memory:, sqlite:PATH and redis://HOST"

@@ -50,7 +50,11 @@ impl Place {
                 "memory: lives in one process and ends with it, so a command line has nothing to \
                  share there; leave --store out for this user's store, or use sqlite:PATH",
             )),
-            Some(("redis" | "rediss" | "unix" | "redis+unix", _)) => redis(url),
+            Some((
+                "redis" | "rediss" | "unix" | "redis+unix" | "redis+sentinel" | "rediss+sentinel"
+                | "redis+cluster" | "rediss+cluster",
+                _,
+            )) => redis(url),
             // The rest is not repeated: it may hold a password.
             Some((scheme, _)) => Err(wrong(format!("no store is called {scheme:?}; {NAMES}"))),
             None => Err(wrong(format!("a store is named by a URL; {NAMES}"))),
