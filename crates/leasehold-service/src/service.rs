@@ -76,10 +76,10 @@ impl LockService {
     /// As [`start`](Self::start).
     ///
     /// # Errors
-    /// `NotReady` before [`start`](Self::start), `ShutDown`, `InvalidArgument` for an entry that is
-    /// not there or not enabled, and what the adapter says when it does not start.
+    /// `InvalidArgument` for an entry that is not there or not enabled, at any time; `NotReady` before
+    /// [`start`](Self::start), `ShutDown`, and what the adapter says when it does not start.
     pub async fn manager(&self, entry: &str) -> Result<ServiceManager> {
-        self.check_ready()?;
+        // W6: the argument first.
         let Some(found) = self.0.entries.get(entry) else {
             let known: Vec<_> = self.0.entries.keys().map(String::as_str).collect();
             let known = known.join(", ");
@@ -88,6 +88,7 @@ impl LockService {
             ))
             .into());
         };
+        self.check_ready()?;
         found.start().await?;
         Ok(ServiceManager::new(Arc::clone(found)))
     }

@@ -3,8 +3,8 @@
 use std::{fs, sync::Arc, time::Duration};
 
 use leasehold_service::{
-    ConfigError, EntryConfig, LockService, ManualClock, ServiceBuilder, ServiceConfig, Sources,
-    load,
+    ConfigError, EntryConfig, ErrorKind, LockService, ManualClock, ServiceBuilder, ServiceConfig,
+    Sources, load,
 };
 
 fn toml(text: &str) -> ServiceConfig {
@@ -16,7 +16,11 @@ fn builder(text: &str) -> ServiceBuilder {
 }
 
 fn mistakes(text: &str) -> Vec<String> {
-    told(builder(text).boot().unwrap_err())
+    booted(toml(text))
+}
+
+fn booted(config: ServiceConfig) -> Vec<String> {
+    told(LockService::builder("shop").config(config).boot().unwrap_err())
 }
 
 fn told(error: ConfigError) -> Vec<String> {
@@ -283,6 +287,85 @@ fn secrets_are_never_shown() {
     assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
     let entry = EntryConfig::new("redis").connection("url", "hunter2");
     assert!(!format!("{entry:?}").contains("hunter2"));
+    let told = booted(toml("[entries.jobs]\nadapter = 'sqlite'\nconnection = 'u:hunter2@h'\n"));
+    assert_eq!(told, ["entries.jobs.connection: a text is not a table"]);
+    let told = booted(toml("[entries.jobs]\nadapter = 'sqlite'\nconnection = 4711\n"));
+    assert_eq!(told, ["entries.jobs.connection: a whole number is not a table"]);
+    for (format, text) in
+        [("json", "\"u:hunter2@h\""), ("json", "{\"a\": hunter2}"), ("toml", "hunter2")]
+    {
+        let sources = Sources::new().variables::<&str, &str>([]);
+        let sources = if format == "json" { sources.json(text) } else { sources.toml(text) };
+        let error = sources.load().unwrap_err();
+        assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
+    }
+}
+
+#[test]
+fn values_of_variables_are_never_shown() {
+    let secret = [("DB", "u:hunter2@h")];
+    let load = |text: &str| Sources::new().toml(text).variables(secret).load().unwrap();
+    let told = booted(load("default = '${DB}'\n[entries.jobs]\nadapter = '${DB}'\n"));
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].starts_with("default: no entry is called as the variable says"), "{told:?}");
+    assert!(told[1].starts_with("entries.jobs.adapter: no adapter is called as"), "{told:?}");
+}
+
+#[test]
+fn paths_are_written_as_toml_has_them_and_letters_count() {
+    let told = booted(toml("[entries.'b.c']\nadapter = 'memory'\nnamespace = 'b'\nttl = 0\n"));
+    assert_eq!(told, ["entries.\"b.c\".ttl: 0 is not in 1..=2147483647"]);
+    let over = [("LEASEHOLD_ENTRIES__JOBS__TTL", "5000")];
+    let text = "[entries.Jobs]\nadapter = 'memory'\nnamespace = 'jobs'\n";
+    let told = booted(Sources::new().toml(text).variables(over).load().unwrap());
+    let expected = [
+        "entries.jobs: is not entries.Jobs; variables set entries in lower case only",
+        "entries.jobs.adapter: is missing",
+    ];
+    assert_eq!(told, expected);
+}
+
+/// The test itself again, in a process with such an environment.
+#[test]
+fn variables_that_are_no_text_are_told_only_where_they_matter() {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _, process::Command};
+    const INSIDE: &str = "LEASEHOLD_TEST_INSIDE";
+    if let Ok(what) = std::env::var(INSIDE) {
+        let loaded = Sources::new().toml("[entries.local]\nadapter = '${WEIRD:-mutex}'\n").load();
+        if what == "ours" {
+            assert_eq!(told(loaded.unwrap_err()), ["LEASEHOLD_DEFAULT: is not UTF-8"]);
+        } else {
+            let told = booted(loaded.unwrap());
+            assert_eq!(
+                told,
+                ["entries.local.adapter: the environment variable WEIRD is not UTF-8"]
+            );
+        }
+        return;
+    }
+    for (what, name) in [("ours", "LEASEHOLD_DEFAULT"), ("named", "WEIRD")] {
+        let test = "variables_that_are_no_text_are_told_only_where_they_matter";
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test])
+            .env(INSIDE, what)
+            .env(name, OsStr::from_bytes(b"\xff\xfe"))
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&child.stdout);
+        assert!(child.status.success() && said.contains("1 passed"), "{what}: {said}");
+    }
+}
+
+#[test]
+fn an_unknown_entry_is_wrong_at_any_time() {
+    let service = LockService::builder("shop").boot().unwrap();
+    pollster::block_on(async {
+        for started in [false, true] {
+            let error = service.manager("unknown").await.unwrap_err();
+            assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{started} {error}");
+            service.start().await.unwrap();
+        }
+    });
 }
 
 #[test]

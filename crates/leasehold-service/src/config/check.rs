@@ -10,7 +10,7 @@ use super::{
     problem::{ConfigError, Problem},
     resolve::join,
     settings::Settings,
-    tree::{Origin, Table, Tree},
+    tree::{Origin, SECRET, Table, Tree},
 };
 use crate::adapter::{AnyAdapter, Create, Reach};
 
@@ -62,6 +62,7 @@ pub(crate) fn check(
     };
     let mut settings = Settings::new(String::new(), &root, false, &mut problems);
     let default = settings.text("default").unwrap_or_else(|| LOCAL.into());
+    let default_shown = settings.quoted("default");
     let named = settings.table("entries").map(|table| with_local(table, &default));
     let named = named.unwrap_or_else(|| with_local(&Table::new(), &default));
     settings.finish();
@@ -82,7 +83,8 @@ pub(crate) fn check(
             other => problems.push(Problem::new(path, format!("{} is not a table", other.kind()))),
         }
     }
-    check_default(&default, &standing, &mut problems);
+    tell_letters(&named, &mut problems);
+    check_default(&default, &default_shown, &standing, &mut problems);
     check_namespaces(&entries, &mut problems);
     if problems.is_empty() {
         Ok(Checked { default, entries })
@@ -109,10 +111,11 @@ fn check_entry(
 ) -> (bool, Option<CheckedEntry>) {
     let name = settings.required_text("adapter");
     let adapter = name.as_ref().and_then(|name| adapters.get(name)).cloned();
-    if let (Some(name), None) = (&name, &adapter) {
+    if name.is_some() && adapter.is_none() {
         let known: Vec<_> = adapters.keys().map(String::as_str).collect();
         let known = known.join(", ");
-        settings.problem("adapter", format!("no adapter is called {name:?}; there are {known}"));
+        let name = settings.quoted("adapter");
+        settings.problem("adapter", format!("no adapter is called {name}; there are {known}"));
     }
     let namespace = match settings.text("namespace").map(Namespace::new) {
         None => Some(application.clone()),
@@ -140,7 +143,12 @@ fn check_connection(
     settings: &mut Settings<'_>,
     adapter: Option<&dyn AnyAdapter>,
 ) -> Option<Create> {
-    let given = settings.table("connection");
+    let is_wrong =
+        matches!(settings.field(SECRET), Some(other) if !matches!(other, Tree::Table(_)));
+    let given = settings.table(SECRET);
+    if is_wrong {
+        return None;
+    }
     let adapter = adapter?;
     let none = Table::new();
     if adapter.reach() == Reach::InProcess && given.is_some() {
@@ -148,10 +156,10 @@ fn check_connection(
             "the adapter {} lives in this process, there is nothing to connect to",
             adapter.name()
         );
-        settings.problem("connection", message);
+        settings.problem(SECRET, message);
         return None;
     }
-    let path = join(settings.path(), "connection");
+    let path = join(settings.path(), SECRET);
     let table = given.unwrap_or(&none);
     let mut inner = Settings::new(path, table, true, settings.problems());
     let create = adapter.prepare(&mut inner);
@@ -159,13 +167,32 @@ fn check_connection(
     create
 }
 
-fn check_default(default: &str, standing: &BTreeMap<&str, bool>, problems: &mut Vec<Problem>) {
+/// Variables reach entries whose names are in lower case: one that was meant for another entry makes
+/// a second one, which lacks its adapter.
+fn tell_letters(named: &Table, problems: &mut Vec<Problem>) {
+    for (name, entry) in named {
+        let Tree::Table(entry) = entry else { continue };
+        let is_another = |other: &&String| *other != name && other.eq_ignore_ascii_case(name);
+        if let (None, Some(other)) = (entry.get("adapter"), named.keys().find(is_another)) {
+            let other = join("entries", other);
+            let message = format!("is not {other}; variables set entries in lower case only");
+            problems.push(Problem::new(join("entries", name), message));
+        }
+    }
+}
+
+fn check_default(
+    default: &str,
+    shown: &str,
+    standing: &BTreeMap<&str, bool>,
+    problems: &mut Vec<Problem>,
+) {
     let message = match standing.get(default) {
         Some(true) => return,
-        Some(false) => format!("the entry {default:?} is not enabled"),
+        Some(false) => format!("the entry {shown} is not enabled"),
         None => {
             let known: Vec<_> = standing.keys().copied().collect();
-            format!("no entry is called {default:?}; there are {}", known.join(", "))
+            format!("no entry is called {shown}; there are {}", known.join(", "))
         }
     };
     let message = format!("{message} ({DEFAULT_VARIABLE} overrides the file)");
@@ -175,19 +202,21 @@ fn check_default(default: &str, standing: &BTreeMap<&str, bool>, problems: &mut 
 /// Two in-process entries with one namespace would be two locks of one name that do not exclude
 /// each other, whatever their adapters are.
 fn check_namespaces(entries: &BTreeMap<String, CheckedEntry>, problems: &mut Vec<Problem>) {
-    let mut first_with = BTreeMap::new();
+    let mut first_with: BTreeMap<_, &str> = BTreeMap::new();
     for (name, entry) in entries {
         if !entry.enabled || entry.adapter.reach() != Reach::InProcess {
             continue;
         }
         if let Some(first) = first_with.get(entry.namespace.as_str()) {
             let message = format!(
-                "{:?} is the namespace of entries.{first} too, and both live in this process",
-                entry.namespace.as_str()
+                "{:?} is the namespace of {} too, and both live in this process",
+                entry.namespace.as_str(),
+                join("entries", first)
             );
-            problems.push(Problem::new(format!("entries.{name}.namespace"), message));
+            let path = join(&join("entries", name), "namespace");
+            problems.push(Problem::new(path, message));
         } else {
-            first_with.insert(entry.namespace.as_str().to_owned(), name);
+            first_with.insert(entry.namespace.as_str().to_owned(), name.as_str());
         }
     }
 }

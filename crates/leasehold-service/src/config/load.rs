@@ -1,12 +1,17 @@
 //! From files and the environment to a configuration, variables resolved.
 
-use std::{collections::HashMap, env, path::Path};
+use std::{
+    collections::{HashMap, HashSet},
+    env, fs,
+    path::Path,
+};
 
 use config::{Config, Environment, File, FileFormat, Value, ValueKind};
 
 use super::{
     ServiceConfig,
     problem::{ConfigError, Problem},
+    resolve::NotText,
     tree::{Origin, Table, Tree},
 };
 
@@ -83,35 +88,87 @@ impl Sources {
     /// # Errors
     /// As [`load`].
     pub fn load(self) -> Result<ServiceConfig, ConfigError> {
-        let variables = self.variables.unwrap_or_else(|| env::vars().collect());
+        let (variables, no_texts) =
+            self.variables.map_or_else(of_process, |variables| (variables, HashSet::new()));
+        if let Some(name) = no_texts.iter().find(|name| is_ours(name)) {
+            return Err(refused(name, "is not UTF-8"));
+        }
         let mut layers = Config::builder();
-        for layer in self.layers {
-            layers = match layer {
-                Layer::File(path) => {
-                    let json = path.extension().is_some_and(|ending| ending == "json");
-                    let format = if json { FileFormat::Json } else { FileFormat::Toml };
-                    layers.add_source(File::new(&path.to_string_lossy(), format))
-                }
-                Layer::Text(text, format) => layers.add_source(File::from_str(&text, format)),
-            };
+        for layer in &self.layers {
+            let (place, text, format) = layer.read()?;
+            // Each by itself first, so that a mistake names its file.
+            let alone = Config::builder().add_source(File::from_str(&text, format)).build();
+            alone.map_err(|error| refused(&place, &told(&error)))?;
+            layers = layers.add_source(File::from_str(&text, format));
         }
         let built = layers.add_source(of_environment(&variables)).build();
-        let built = built.map_err(|error| {
-            // A parser's message quotes the line, which may hold a secret: its first line is enough.
-            let message = error.to_string();
-            let first = message.lines().next().unwrap_or_default().to_owned();
-            ConfigError::new(vec![Problem::new("configuration", first)])
-        })?;
+        let built = built.map_err(|error| refused("configuration", &told(&error)))?;
         let mut config = ServiceConfig::of(tree(built.cache));
-        config.resolve_with(&|name| variables.get(name).cloned());
+        config.resolve_with(&|name| match variables.get(name) {
+            Some(value) => Some(Ok(value.clone())),
+            None => no_texts.contains(name).then_some(Err(NotText)),
+        });
         Ok(config)
     }
 }
 
-/// Only what is meant for a service: other programs of the family have variables of their own.
+impl Layer {
+    /// What to call it, its text and its format.
+    fn read(&self) -> Result<(String, String, FileFormat), ConfigError> {
+        match self {
+            Self::Text(text, format) => Ok(("configuration".into(), text.clone(), *format)),
+            Self::File(path) => {
+                let json = path.extension().is_some_and(|ending| ending == "json");
+                let format = if json { FileFormat::Json } else { FileFormat::Toml };
+                let place = path.display().to_string();
+                match fs::read_to_string(path) {
+                    Ok(text) => Ok((place, text, format)),
+                    Err(error) => Err(refused(&place, &format!("cannot be read: {error}"))),
+                }
+            }
+        }
+    }
+}
+
+/// The variables of this process, and the names of those whose values are no UTF-8. A name that is
+/// none is nobody's here.
+fn of_process() -> (HashMap<String, String>, HashSet<String>) {
+    let (mut variables, mut no_texts) = (HashMap::new(), HashSet::new());
+    for (name, value) in env::vars_os() {
+        let Ok(name) = name.into_string() else { continue };
+        match value.into_string() {
+            Ok(value) => drop(variables.insert(name, value)),
+            Err(_) => drop(no_texts.insert(name)),
+        }
+    }
+    (variables, no_texts)
+}
+
+fn refused(place: &str, why: &str) -> ConfigError {
+    ConfigError::new(vec![Problem::new(place, why)])
+}
+
+/// What is wrong, without the text that is wrong: it may hold a secret.
+fn told(error: &config::ConfigError) -> String {
+    let message = match error {
+        config::ConfigError::FileParse { cause, .. } => cause.to_string(),
+        other => other.to_string(),
+    };
+    // A parser quotes the text after its first line, and a value that is of another type within it.
+    match message.lines().next() {
+        Some(first) if !first.starts_with("invalid type") => first.into(),
+        _ => "is not a table".into(),
+    }
+}
+
+/// Other programs of the family have variables of their own.
+fn is_ours(name: &str) -> bool {
+    name == DEFAULT_VARIABLE || name.starts_with(ENTRY_VARIABLE_PREFIX)
+}
+
+/// Only what is meant for a service.
 fn of_environment(variables: &HashMap<String, String>) -> Environment {
-    let ours = |name: &str| name == DEFAULT_VARIABLE || name.starts_with(ENTRY_VARIABLE_PREFIX);
-    let ours = variables.iter().filter(|(name, _)| ours(name));
+    let ours = variables.iter().filter(|(name, _)| is_ours(name));
     let ours = ours.map(|(name, value)| (name.clone(), value.clone())).collect();
     Environment::with_prefix("LEASEHOLD").prefix_separator("_").separator("__").source(Some(ours))
 }
@@ -126,7 +183,7 @@ fn tree(value: Value) -> Tree {
         ValueKind::U64(number) => Tree::Whole(number.into()),
         ValueKind::U128(number) => Tree::Whole(i128::try_from(number).unwrap_or(i128::MAX)),
         ValueKind::Float(number) => Tree::Fraction(number),
-        ValueKind::String(text) if from_environment => Tree::Text(text, Origin::Variable),
+        ValueKind::String(text) if from_environment => Tree::Text(text, Origin::Environment),
         ValueKind::String(text) => Tree::Text(text, Origin::Raw),
         ValueKind::Array(values) => Tree::List(values.into_iter().map(tree).collect()),
         ValueKind::Table(fields) => Tree::Table(

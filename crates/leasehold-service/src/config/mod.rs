@@ -75,11 +75,13 @@ impl ServiceConfig {
     /// A variable that is not set stands in the list of mistakes that boot gives.
     #[must_use]
     pub fn resolved(mut self) -> Self {
-        self.resolve_with(&|name| std::env::var(name).ok());
+        self.resolve_with(&|name| {
+            Some(std::env::var_os(name)?.into_string().map_err(|_| resolve::NotText))
+        });
         self
     }
 
-    pub(crate) fn resolve_with(&mut self, variable: &dyn Fn(&str) -> Option<String>) {
+    pub(crate) fn resolve_with(&mut self, variable: &resolve::Variable<'_>) {
         resolve::resolve(&mut self.root, "", variable, &mut self.problems);
     }
 

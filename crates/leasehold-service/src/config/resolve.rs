@@ -7,11 +7,18 @@ use super::{
     tree::{Origin, Tree},
 };
 
+/// The value of an environment variable, if it is set.
+pub(crate) type Variable<'a> = dyn Fn(&str) -> Option<Result<String, NotText>> + 'a;
+
+/// A variable is set to bytes that are no UTF-8.
+#[derive(Clone, Copy)]
+pub(crate) struct NotText;
+
 /// Replaces what the texts of `tree` name; what is missing is told with its path.
 pub(crate) fn resolve(
     tree: &mut Tree,
     path: &str,
-    variable: &dyn Fn(&str) -> Option<String>,
+    variable: &Variable<'_>,
     problems: &mut Vec<Problem>,
 ) {
     match tree {
@@ -38,14 +45,18 @@ pub(crate) fn resolve(
     }
 }
 
+/// A path as TOML would write it, so that it is not ambiguous.
 pub(crate) fn join(path: &str, name: &str) -> String {
+    let is_bare = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
+    let name = if !name.is_empty() && name.chars().all(is_bare) {
+        Cow::Borrowed(name)
+    } else {
+        Cow::Owned(format!("{name:?}"))
+    };
     if path.is_empty() { name.into() } else { format!("{path}.{name}") }
 }
 
-fn expand<'t>(
-    text: &'t str,
-    variable: &dyn Fn(&str) -> Option<String>,
-) -> Result<Cow<'t, str>, String> {
+fn expand<'t>(text: &'t str, variable: &Variable<'_>) -> Result<Cow<'t, str>, String> {
     if !text.contains('$') {
         return Ok(Cow::Borrowed(text));
     }
@@ -69,7 +80,7 @@ fn expand<'t>(
     Ok(Cow::Owned(expanded))
 }
 
-fn value_of(name: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+fn value_of(name: &str, variable: &Variable<'_>) -> Result<String, String> {
     if let Some(path) = name.strip_prefix("file:") {
         return match fs::read_to_string(path) {
             Ok(text) => Ok(text.strip_suffix('\n').unwrap_or(&text).into()),
@@ -81,7 +92,8 @@ fn value_of(name: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Str
         None => (name, None),
     };
     match (variable(name), otherwise) {
-        (Some(value), _) => Ok(value),
+        (Some(Ok(value)), _) => Ok(value),
+        (Some(Err(NotText)), _) => Err(format!("the environment variable {name} is not UTF-8")),
         (None, Some(otherwise)) => Ok(otherwise.into()),
         (None, None) => Err(format!("the environment variable {name} is not set")),
     }

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt, ops::RangeInclusive};
 use super::{
     problem::Problem,
     resolve::join,
-    tree::{Origin, Table, Tree},
+    tree::{Origin, SECRET, Table, Tree},
 };
 
 /// A table that is being read: each field once by name and type. Mistakes are collected, not
@@ -59,7 +59,7 @@ impl<'a> Settings<'a> {
         let value = self.field(name)?;
         let number = match value {
             Tree::Whole(number) => Some(*number),
-            Tree::Text(text, Origin::Variable) => text.trim().parse().ok(),
+            Tree::Text(text, origin) if origin.is_all_text() => text.trim().parse().ok(),
             _ => None,
         };
         let Some(number) = number else {
@@ -80,8 +80,8 @@ impl<'a> Settings<'a> {
         let value = self.field(name)?;
         match value {
             Tree::Flag(flag) => Some(*flag),
-            Tree::Text(text, Origin::Variable) if text == "true" => Some(true),
-            Tree::Text(text, Origin::Variable) if text == "false" => Some(false),
+            Tree::Text(text, origin) if origin.is_all_text() && text == "true" => Some(true),
+            Tree::Text(text, origin) if origin.is_all_text() && text == "false" => Some(false),
             other => self.refuse(name, other, "true or false"),
         }
     }
@@ -102,6 +102,16 @@ impl<'a> Settings<'a> {
         match self.field(name)? {
             Tree::Table(table) => Some(table),
             other => self.refuse(name, other, "a table"),
+        }
+    }
+
+    /// The name of something as a message has it. What a text takes from a variable may have been
+    /// meant for another field, and is not repeated.
+    pub(crate) fn quoted(&self, name: &str) -> String {
+        match self.table.get(name) {
+            Some(Tree::Text(_, Origin::Variable)) => "as the variable says".into(),
+            Some(Tree::Text(text, _)) => format!("{text:?}"),
+            _ => "like that".into(),
         }
     }
 
@@ -133,7 +143,7 @@ impl<'a> Settings<'a> {
     }
 
     fn refuse<T>(&mut self, name: &str, value: &Tree, wanted: &str) -> Option<T> {
-        let shown = value.shown(self.secret);
+        let shown = value.shown(self.secret || name == SECRET);
         self.problem(name, format!("{shown} is not {wanted}"));
         None
     }

@@ -28,9 +28,18 @@ pub(crate) enum Origin {
     Raw,
     /// It stands for itself.
     Literal,
-    /// A variable or a file named by one: it is all text, so a number in it is a number, and it may
-    /// be a secret.
+    /// A variable or a file that a text names: it is all text, so a number in it is a number, and it
+    /// may be a secret.
     Variable,
+    /// A variable that is a field of this configuration: it is all text as well.
+    Environment,
+}
+
+impl Origin {
+    /// Whether numbers and flags are written as texts there.
+    pub(crate) const fn is_all_text(self) -> bool {
+        matches!(self, Self::Variable | Self::Environment)
+    }
 }
 
 impl Tree {
@@ -61,7 +70,7 @@ impl Tree {
 }
 
 /// The inside of `connection` is the adapter's and may hold secrets.
-const SECRET: &str = "connection";
+pub(crate) const SECRET: &str = "connection";
 
 impl fmt::Debug for Tree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -87,7 +96,7 @@ fn show(tree: &Tree, secret: bool, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             }
             f.write_str("]")
         }
-        Tree::Text(_, Origin::Variable) => f.write_str("***"),
+        Tree::Text(_, origin) if origin.is_all_text() => f.write_str("***"),
         _ if secret => f.write_str("***"),
         plain => f.write_str(&plain.shown(false)),
     }
