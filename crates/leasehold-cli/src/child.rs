@@ -19,7 +19,7 @@ use rustix::{
 use crate::{
     args::ExecArgs,
     exit::{Exit, Failure},
-    terminal,
+    talk, terminal,
 };
 
 /// How the command is started. Not to be shown: the environment holds a ticket.
@@ -63,6 +63,8 @@ impl Child {
         // program that is running.
         let mut command = Command::new("/proc/self/exe");
         command.arg0("leasehold").arg("__exec").process_group(0);
+        // A command that cannot be executed is told there.
+        command.args(talk::as_argument());
         start.without.iter().for_each(|variable| {
             command.env_remove(variable);
         });

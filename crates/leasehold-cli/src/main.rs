@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::{
-    args::{Cli, Command},
+    args::{Cli, Command, Everywhere, LogFormat},
     exit::{Exit, Failure},
     settings::Settings,
 };
@@ -30,7 +30,7 @@ use crate::{
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return not_parsed(&error).into(),
+        Err(error) => return not_parsed(error).into(),
     };
     talk::set(&cli.everywhere);
     match obey(cli) {
@@ -82,10 +82,15 @@ async fn on_store(command: Command, settings: &Settings) -> Result<Exit, Failure
 }
 
 /// `--help` and `--version` arrive here too.
-fn not_parsed(error: &clap::Error) -> Exit {
+fn not_parsed(mut error: clap::Error) -> Exit {
+    let tip = tip::of(&mut error, std::env::args_os());
     let text = error.to_string();
     let harmless = ticket::redacted(&text);
-    if harmless == text {
+    if error.use_stderr() && wants_documents() {
+        let format = LogFormat::Json;
+        talk::set(&Everywhere { log_format: format, ..Everywhere::default() });
+        talk::failure(harmless.trim_start_matches("error: ").trim_end());
+    } else if harmless == text {
         // A reader that has gone away is no error.
         let _ = error.print();
     } else {
@@ -95,8 +100,16 @@ fn not_parsed(error: &clap::Error) -> Exit {
     if !error.use_stderr() {
         return Exit::Success;
     }
-    if let Some(tip) = tip::of(error.kind(), std::env::args_os()) {
+    if let Some(tip) = tip {
         talk::note(tip);
     }
     Exit::Usage
+}
+
+/// `--log-format json` on a command line that is wrong elsewhere, before the command of `run`.
+fn wants_documents() -> bool {
+    let own = std::env::args_os().take_while(|word| word != "--");
+    let own: Vec<_> = own.map(|word| word.to_string_lossy().into_owned()).collect();
+    own.iter().any(|word| word == "--log-format=json")
+        || own.windows(2).any(|pair| pair == ["--log-format", "json"])
 }

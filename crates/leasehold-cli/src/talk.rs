@@ -1,6 +1,7 @@
 //! What the program says on stderr: for people, or as JSON lines; in colour only on terminals.
 
 use std::{
+    cell::Cell,
     fmt::Display,
     io::{self, IsTerminal, Write as _},
     sync::OnceLock,
@@ -52,10 +53,36 @@ pub(crate) fn set(everywhere: &Everywhere) {
     let _ = MANNER.set(Manner { least, format: everywhere.log_format });
 }
 
+/// For another process of this program, so that it speaks in the same format.
+pub(crate) fn as_argument() -> Option<&'static str> {
+    (manner().format == LogFormat::Json).then_some("--log-format=json")
+}
+
 /// Whether lines that change may be shown: on a terminal, for people, and not with `-q`.
 pub(crate) fn may_draw() -> bool {
     let manner = manner();
     manner.least < Level::Failure && manner.format == LogFormat::Text && io::stderr().is_terminal()
+}
+
+/// A line on the terminal that changes, for what takes long; it is gone when this is dropped. Only
+/// where [`may_draw`] says so.
+#[derive(Debug, Default)]
+pub(crate) struct Changing(Cell<bool>);
+
+impl Changing {
+    /// Shows this in the place of what was there.
+    pub(crate) fn show(&self, text: impl Display) {
+        self.0.set(true);
+        let _ = write!(io::stderr().lock(), "\r\x1b[Kleasehold: {text}");
+    }
+}
+
+impl Drop for Changing {
+    fn drop(&mut self) {
+        if self.0.get() {
+            let _ = write!(io::stderr().lock(), "\r\x1b[K");
+        }
+    }
 }
 
 /// Says with `-v` what happens.

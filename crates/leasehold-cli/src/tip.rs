@@ -2,38 +2,70 @@
 
 use std::ffi::OsString;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
-/// What is most likely meant: `run NAME CMD` lacks the `--` before the command.
-pub(crate) fn of(kind: ErrorKind, line: impl Iterator<Item = OsString>) -> Option<String> {
+/// What is most likely meant: `run NAME CMD` lacks the `--` before the command, and the name in
+/// `run -x` begins with a dash. Takes the tip away that clap has for the second, which makes the
+/// name a command.
+pub(crate) fn of(error: &mut Error, line: impl Iterator<Item = OsString>) -> Option<String> {
     let line: Vec<String> = line.skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     let runs = line.iter().find(|word| !word.starts_with('-'))?;
+    let kind = error.kind();
     let is_about_the_command =
         matches!(kind, ErrorKind::MissingRequiredArgument | ErrorKind::UnknownArgument);
     if !is_about_the_command || !matches!(&**runs, "run" | "adopt") {
         return None;
     }
-    if line.iter().any(|word| word == "--") {
-        return None;
-    }
     let what = if runs == "run" { "NAME" } else { "TICKET" };
-    Some(format!("the command stands after `--`: leasehold {runs} {what} -- CMD ARGS"))
+    if kind == ErrorKind::UnknownArgument {
+        error.remove(ContextKind::Suggested);
+    }
+    if !line.iter().any(|word| word == "--") {
+        return Some(format!("the command stands after `--`: leasehold {runs} {what} -- CMD ARGS"));
+    }
+    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let is_typo = error.get(ContextKind::SuggestedArg).is_some();
+    let is_number = unknown.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit());
+    let tip = "a name that begins with `-` is an option's value: leasehold run --name=-x -- CMD";
+    (runs == "run" && !is_typo && !is_number).then(|| tip.to_owned())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use clap::Parser;
 
-    fn tip(line: &str) -> Option<String> {
-        of(ErrorKind::MissingRequiredArgument, line.split(' ').map(OsString::from))
+    use super::*;
+    use crate::args::Cli;
+
+    /// The tip, and what clap says.
+    fn tip(line: &str) -> (Option<String>, String) {
+        let words = || line.split(' ').map(OsString::from);
+        let mut error = Cli::try_parse_from(words()).unwrap_err();
+        (of(&mut error, words()), error.to_string())
     }
 
     #[test]
     fn a_missing_separator_is_told() {
-        assert!(tip("leasehold run n true").unwrap().contains("leasehold run NAME -- CMD"));
-        assert!(tip("leasehold -v adopt t true").unwrap().contains("adopt TICKET -- CMD"));
-        assert_eq!(tip("leasehold run -- true"), None);
-        assert_eq!(tip("leasehold show"), None);
-        assert_eq!(tip("leasehold"), None);
+        assert!(tip("leasehold run n true").0.unwrap().contains("leasehold run NAME -- CMD"));
+        assert!(tip("leasehold run n ls -l").0.unwrap().contains("leasehold run NAME -- CMD"));
+        assert!(tip("leasehold -v adopt t true").0.unwrap().contains("adopt TICKET -- CMD"));
+        for line in ["leasehold run -- true", "leasehold show", "leasehold"] {
+            assert_eq!(tip(line).0, None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_name_with_a_dash_is_no_command() {
+        let (own, clap) = tip("leasehold run -x -- true");
+        assert!(own.unwrap().contains("--name=-x"));
+        assert!(!clap.contains("as a value"), "{clap}");
+        let (own, clap) = tip("leasehold run n --permit 2 -- true");
+        assert_eq!(own, None);
+        assert!(clap.contains("'--permits'") && !clap.contains("as a value"), "{clap}");
+        assert_eq!(tip("leasehold run n --wait -1 -- true").0, None);
+        let (own, clap) = tip("leasehold show -x");
+        assert!(own.is_none() && clap.contains("'-- -x'"), "{clap}");
     }
 }

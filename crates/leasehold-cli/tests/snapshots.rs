@@ -1,15 +1,17 @@
 //! What every command says, to the byte: exit code, stdout and stderr, for people and as JSON.
 //!
-//! A file of `tests/snapshots/STORE` is a session on a store of its own, a step a line:
+//! A file of `tests/snapshots/STORE` is a session on a store of its own, one of `every` on each of
+//! them, to the same byte. A step a line:
 //!
 //! - `$ ARGS` runs the program to its end; `< TEXT` after them is its stdin.
 //! - `^ ARGS` does so on a terminal, and types `q` when it says how it ends.
 //! - `% ARGS` does so, too, and shows only how its long output begins and ends.
 //! - `& ARGS` starts a `run` and waits until its command is in; `+ ARGS` starts one that queues.
 //! - `* ARGS` starts the program, and `> N` shows one line of the N-th that was started.
+//! - `@ FILE TEXT` writes a file beside the store.
 //! - `. N` lets the command of the N-th end, `x N` interrupts it, and `! N` waits for its end.
 //!
-//! TICKET is the last ticket that was printed. What follows a line is what came of it. What differs
+//! TICKET is the last ticket that was printed, DIR the directory of the store. What follows a line is what came of it. What differs
 //! from run to run (pids, times, tokens) is replaced by words. `LEASEHOLD_SNAPSHOTS=write cargo test
 //! -p leasehold-cli --test snapshots` writes the files anew, to be read before they are committed.
 
@@ -23,7 +25,9 @@ mod session;
 use std::{
     env,
     fmt::Write as _,
-    fs,
+    fs::{self, OpenOptions},
+    io::Write as _,
+    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -40,13 +44,13 @@ fn main() -> ExitCode {
     // One for all sessions, each under a prefix of its own. Without one they are listed as ignored.
     let server = if arguments.list { None } else { Server::start(Flavor::Redis70).ok() };
     let url = server.as_ref().map(Server::url);
-    let mut trials: Vec<Trial> = files("sqlite")
-        .into_iter()
+    let of = |kind: &str| files(kind).into_iter().chain(files("every"));
+    let mut trials: Vec<Trial> = of("sqlite")
         .map(|(name, path)| {
             Trial::test(format!("sqlite::{name}"), move || compare(&path, Store::new()))
         })
         .collect();
-    trials.extend(files("redis").into_iter().map(|(name, path)| {
+    trials.extend(of("redis").map(|(name, path)| {
         let (url, prefix) = (url.clone().unwrap_or_default(), name.clone());
         let play = move || compare(&path, Store::on_server(&url, &prefix));
         Trial::test(format!("redis::{name}"), play)
@@ -90,7 +94,7 @@ fn play(session: &str, store: &Store) -> String {
         let Some((what, rest)) = line.split_once(' ') else { continue };
         match what {
             "#" => stage.say(line),
-            "$" | "%" | "^" | "&" | "+" | "*" | ">" | "." | "x" | "!" => {
+            "$" | "%" | "^" | "&" | "+" | "*" | ">" | "@" | "." | "x" | "!" => {
                 stage.say("");
                 stage.say(line);
                 stage.step(what, rest);
@@ -121,10 +125,18 @@ impl Stage<'_> {
     }
 
     fn step(&mut self, what: &str, rest: &str) {
-        let rest = rest.replace("TICKET", &self.ticket);
+        let dir = self.store.dir().display().to_string();
+        let rest = rest.replace("TICKET", &self.ticket).replace("DIR", &dir);
         match what {
             "$" | "%" => self.run(&rest, what == "%"),
             "^" => self.on_terminal(&arguments(&rest)),
+            "@" => {
+                let (name, text) = rest.split_once(' ').expect("a file and its text");
+                let mut file = OpenOptions::new();
+                file.write(true).create(true).mode(0o600);
+                let file = file.open(self.store.dir().join(name));
+                write!(file.expect("it can be made"), "{text}").expect("it can be written");
+            }
             "*" => {
                 let program = self.store.leasehold(&arguments(&rest));
                 self.sections.push(Section::start(program));

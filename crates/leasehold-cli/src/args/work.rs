@@ -41,7 +41,8 @@ pub(crate) struct RunArgs {
     ///
     /// A success is an exit code of 0. The store records it, by its own clock, before the lock is
     /// given back, as a grant of the lock of the same name in the namespace NAMESPACE!last-success;
-    /// `leasehold break NAME --namespace default!last-success --yes` forgets it. At most 24 days.
+    /// `leasehold break NAME --namespace default!last-success --yes` forgets it. It is kept for the
+    /// DURATION of the run that recorded it. At most 24 days.
     #[arg(long, value_name = "DURATION", value_parser = value::ttl)]
     pub(crate) at_most_once_per: Option<Ttl>,
 

@@ -51,7 +51,7 @@ async fn acquire_from(
 ) -> Result<Exit, Failure> {
     let wanted = [Wanted::open(locks, args.name.get(), &args.request.share)?];
     wanted[0].warn_of_other_kinds(locks).await?;
-    let (mut requests, line) = Line::of(&wanted, locks);
+    let (mut requests, line) = Line::of(&wanted);
     let request = requests.pop().expect("one lock, one request");
     let request = request.timeout(args.request.wait.timeout()).ttl(args.ttl.get());
     let detached = match line.wait(request.detached(), signals).await? {

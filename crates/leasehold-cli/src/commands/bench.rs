@@ -2,7 +2,6 @@
 
 use std::{
     cell::RefCell,
-    io::{self, Write as _},
     rc::Rc,
     time::{Duration, Instant},
 };
@@ -79,7 +78,6 @@ pub(crate) async fn bench(args: BenchArgs, settings: &Settings) -> Result<Exit, 
         figures = measured.run_until(measure(&clients, &args, &place)) => Ok(figures),
     };
     drop(measured);
-    progress("");
     for locks in &clients {
         // The store frees what a client that failed to leave has held.
         let _ = locks.shutdown().await;
@@ -99,11 +97,12 @@ async fn measure(
     let seconds = time.as_secs_f64();
     let count = args.clients;
     let rate = |shared: &Shared| as_f64(shared.pairs.iter().sum()) / seconds;
-    progress("1 of 3: one client alone");
+    let line = talk::Changing::default();
+    progress(&line, "1 of 3: one client alone");
     let alone = part(&clients[..1], time, false).await?;
-    progress(&format!("2 of 3: {count} clients, each on a lock of its own"));
+    progress(&line, &format!("2 of 3: {count} clients, each on a lock of its own"));
     let apart = part(clients, time, false).await?;
-    progress(&format!("3 of 3: {count} clients on one lock"));
+    progress(&line, &format!("3 of 3: {count} clients on one lock"));
     let mut together = part(clients, time, true).await?;
     together.waits.sort_unstable();
     together.gaps.sort_unstable();
@@ -227,10 +226,9 @@ fn as_f64(count: u64) -> f64 {
     count as f64
 }
 
-fn progress(text: &str) {
+fn progress(line: &talk::Changing, text: &str) {
     if talk::may_draw() {
-        let text = if text.is_empty() { String::new() } else { format!("leasehold: {text}") };
-        let _ = write!(io::stderr().lock(), "\r\x1b[K{text}");
+        line.show(text);
     }
 }
 

@@ -1,12 +1,10 @@
 //! `run` and `acquire` until the lock is granted: the request, and what is said meanwhile.
 
 use std::{
-    cell::Cell,
     convert::Infallible,
     env,
     fmt::{self, Write as _},
     future::pending,
-    io::{self, Write as _},
     time::Duration,
 };
 
@@ -14,6 +12,7 @@ use leasehold::{
     Acquire, HolderInfo, LockId, LockKind, LockManager, LockName, LockState, NamedMutex,
     NamedRwLock, NamedSemaphore, Obstacle, Ticket, Token, Weight,
 };
+use leasehold_core::Share;
 use rustix::process::Signal;
 use tokio::{
     sync::mpsc::{UnboundedReceiver, unbounded_channel},
@@ -30,7 +29,7 @@ use crate::{
 };
 
 /// How often a terminal is told how the wait goes.
-const REFRESH: Duration = Duration::from_secs(1);
+pub(crate) const REFRESH: Duration = Duration::from_secs(1);
 
 /// The lock that is asked for, as a handle of its kind.
 #[derive(Debug)]
@@ -98,11 +97,7 @@ impl Wanted {
         let kind = self.id().kind();
         let name = || self.id().name().clone();
         for other in LockKind::ALL.into_iter().filter(|other| *other != kind) {
-            let state = match other {
-                LockKind::Mutex => locks.mutex(name())?.inspect().await?,
-                LockKind::Semaphore => locks.semaphore(name(), 1)?.inspect().await?,
-                LockKind::RwLock => locks.rw_lock(name())?.inspect().await?,
-            };
+            let state = inspect(locks, other, name(), 1).await?;
             if state.is_some() {
                 let name = name();
                 talk::warning(format_args!(
@@ -111,6 +106,20 @@ impl Wanted {
             }
         }
         Ok(())
+    }
+}
+
+/// Who uses a lock of this kind and name.
+pub(crate) async fn inspect(
+    locks: &LockManager,
+    kind: LockKind,
+    name: LockName,
+    capacity: u32,
+) -> leasehold::Result<Option<LockState>> {
+    match kind {
+        LockKind::Mutex => locks.mutex(name)?.inspect().await,
+        LockKind::Semaphore => locks.semaphore(name, capacity)?.inspect().await,
+        LockKind::RwLock => locks.rw_lock(name)?.inspect().await,
     }
 }
 
@@ -148,15 +157,14 @@ pub(crate) fn check(share: &ShareArgs, name: &LockName) -> Result<(), Failure> {
 /// elsewhere once and only with `-v`.
 pub(crate) struct Line<'a> {
     wanted: &'a [Wanted],
-    locks: &'a LockManager,
     short_ids: Vec<String>,
     queued: UnboundedReceiver<(usize, Obstacle)>,
-    line_shown: Cell<bool>,
+    shown: talk::Changing,
 }
 
 impl<'a> Line<'a> {
     /// The requests for what is wanted, to be awaited with [`wait`](Self::wait).
-    pub(crate) fn of(wanted: &'a [Wanted], locks: &'a LockManager) -> (Vec<Acquire>, Self) {
+    pub(crate) fn of(wanted: &'a [Wanted]) -> (Vec<Acquire>, Self) {
         let (tell, queued) = unbounded_channel();
         let mut short_ids = Vec::new();
         let request = |(place, wanted): (usize, &Wanted)| {
@@ -168,7 +176,7 @@ impl<'a> Line<'a> {
             })
         };
         let requests = wanted.iter().enumerate().map(request).collect();
-        (requests, Self { wanted, locks, short_ids, queued, line_shown: Cell::new(false) })
+        (requests, Self { wanted, short_ids, queued, shown: talk::Changing::default() })
     }
 
     /// Waits for the grant. A signal that ends takes the request back (rule Q4).
@@ -203,7 +211,7 @@ impl<'a> Line<'a> {
                     current = Some(place);
                     self.warn_of_itself(place).await;
                     let text = self.text(place, &obstacle);
-                    if draws { self.show(&text) } else { talk::detail(text) }
+                    if draws { self.shown.show(text) } else { talk::detail(text) }
                     ticks.reset();
                 }
                 _ = ticks.tick(), if draws && current.is_some() => {
@@ -222,22 +230,31 @@ impl<'a> Line<'a> {
     /// A `run` inside of another one's command that waits for the same lock waits for itself.
     async fn warn_of_itself(&self, place: usize) {
         let lock = self.wanted[place].id();
-        // Of several permits there may be one left.
-        if lock.kind() == LockKind::Semaphore {
+        let held = env::var(settings::HELD).or_else(|_| env::var(settings::TICKET));
+        let tickets = held.unwrap_or_default();
+        let tickets = tickets.split_whitespace().filter_map(|text| text.parse::<Ticket>().ok());
+        let own: Vec<_> = tickets
+            .filter(|ticket| ticket.lock() == lock)
+            .map(|ticket| ticket.token().short_id())
+            .collect();
+        if own.is_empty() {
             return;
         }
-        let held = env::var(settings::HELD).or_else(|_| env::var(settings::TICKET));
-        for ticket in held.unwrap_or_default().split_whitespace() {
-            let Ok(ticket) = ticket.parse::<Ticket>() else { continue };
-            // The same name on another store is another lock, and only this store can tell.
-            let Ok(grant) = self.locks.restore(&ticket) else { continue };
-            if ticket.lock() == lock && grant.is_held().await.is_ok_and(|held| held) {
-                talk::warning(format_args!(
-                    "{lock}: this waits inside of a `leasehold run` that holds the lock itself and \
-                     ends only after it"
-                ));
-                return;
-            }
+        // The same name on another store is another lock, and only this store can tell.
+        let Ok(Some(state)) = self.wanted[place].inspect().await else { return };
+        let weight = |share: Share| share.weight(state.capacity);
+        let held = state.holders.iter().filter(|holder| own.contains(&holder.short_id));
+        let held: u32 = held.map(|holder| weight(holder.share)).sum();
+        let is_for_ever = match &self.wanted[place] {
+            // Of several permits there may be enough left for both.
+            Wanted::Semaphore(_, weight) => held + weight > state.capacity.get(),
+            _ => true,
+        };
+        if held > 0 && is_for_ever {
+            talk::warning(format_args!(
+                "{lock}: this waits inside of a `leasehold run` that holds the lock itself and ends \
+                 only after it"
+            ));
         }
     }
 
@@ -246,7 +263,7 @@ impl<'a> Line<'a> {
         let ahead = state.waiters.iter().position(|waiter| waiter.short_id == *short_id);
         let holder = state.holders.first().map(|holder| (holder.info.clone(), holder.held_for));
         let ahead = ahead.and_then(|ahead| u64::try_from(ahead).ok());
-        self.show(&self.text(place, &Obstacle { holder, ahead }));
+        self.shown.show(self.text(place, &Obstacle { holder, ahead }));
     }
 
     fn text(&self, place: usize, obstacle: &Obstacle) -> String {
@@ -262,18 +279,5 @@ impl<'a> Line<'a> {
             let _ = write!(text, "; held by {holder} for {}", duration::format(*held_for));
         }
         format!("{}: {text}", self.wanted[place])
-    }
-
-    fn show(&self, text: &str) {
-        self.line_shown.set(true);
-        let _ = write!(io::stderr().lock(), "\r\x1b[Kleasehold: {text}");
-    }
-}
-
-impl Drop for Line<'_> {
-    fn drop(&mut self) {
-        if self.line_shown.get() {
-            let _ = write!(io::stderr().lock(), "\r\x1b[K");
-        }
     }
 }

@@ -49,7 +49,7 @@ struct Run<'a> {
     args: &'a RunArgs,
     store: &'a Store,
     locks: &'a LockManager,
-    success: Option<Success>,
+    success: Option<Success<'a>>,
 }
 
 impl Run<'_> {
@@ -96,7 +96,7 @@ impl Run<'_> {
         let skips = args.skip && args.request.wait.wait.is_none();
         let timeout =
             if skips { Some(std::time::Duration::ZERO) } else { args.request.wait.timeout() };
-        let (mut requests, line) = Line::of(&wanted, self.locks);
+        let (mut requests, line) = Line::of(&wanted);
         requests = requests.into_iter().map(|request| self.with_ttl(request)).collect();
         let waited = match <[Acquire; 1]>::try_from(requests) {
             Ok([request]) => {

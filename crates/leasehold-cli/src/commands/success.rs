@@ -6,7 +6,7 @@
 //! up. It is noted and looked at while the lock itself is held, so no two runs can both find none,
 //! unless several may hold the lock at a time.
 
-use leasehold::{HolderInfo, LockManager, LockName, NamedMutex, Namespace, Ttl};
+use leasehold::{HolderInfo, LockName, NamedMutex, Namespace, Ttl};
 
 use crate::{
     duration,
@@ -19,41 +19,57 @@ const SUFFIX: &str = "!last-success";
 
 /// The last success under a lock.
 #[derive(Debug)]
-pub(crate) struct Success {
-    record: NamedMutex,
+pub(crate) struct Success<'a> {
+    store: &'a Store,
+    namespace: Namespace,
+    name: LockName,
+    info: HolderInfo,
     ttl: Ttl,
 }
 
-impl Success {
+impl<'a> Success<'a> {
     /// The success of the first of the names. Nothing is asked yet.
     pub(crate) fn new(
-        store: &Store,
+        store: &'a Store,
         namespace: &Namespace,
         names: &[&LockName],
         info: HolderInfo,
         ttl: Ttl,
     ) -> Result<Self, Failure> {
-        let apart = Namespace::new(format!("{}{SUFFIX}", namespace.as_str()))
+        let namespace = Namespace::new(format!("{}{SUFFIX}", namespace.as_str()))
             .map_err(|error| Failure::new(Exit::Usage, format!("--at-most-once-per: {error}")))?;
-        let records: LockManager = store.manager(apart, info);
-        Ok(Self { record: records.mutex(names[0].clone())?, ttl })
+        Ok(Self { store, namespace, name: names[0].clone(), info, ttl })
     }
 
     /// How long ago the command has succeeded, in words; `None`: not lately.
     pub(crate) async fn lately(&self) -> Result<Option<String>, Failure> {
-        let Some(state) = self.record.inspect().await? else { return Ok(None) };
-        let Some(last) = state.holders.first() else { return Ok(None) };
-        let name = self.record.name();
+        let Some(state) = self.record()?.inspect().await? else { return Ok(None) };
+        // One that was recorded for longer is there still when it is too old for this run.
+        let is_late = |ago| ago < self.ttl.get();
+        let Some(last) = state.holders.first().filter(|last| is_late(last.held_for)) else {
+            return Ok(None);
+        };
         let ago = duration::format(last.held_for);
-        Ok(Some(format!("\"{name}\" has succeeded {ago} ago, by {}", last.info)))
+        Ok(Some(format!("\"{}\" has succeeded {ago} ago, by {}", self.name, last.info)))
     }
 
-    /// Records a success as of now. One that is there already is as good.
+    /// Records a success as of now, in the place of an older one. One that was recorded just now by
+    /// another run is as good.
     pub(crate) async fn note(&self) -> leasehold::Result<()> {
-        let request = self.record.lock().timeout(std::time::Duration::ZERO).ttl(self.ttl.get());
+        let older = self.record()?;
+        if older.inspect().await?.is_some() {
+            older.destroy().await?;
+        }
+        // A handle of a destroyed lock stays one.
+        let record = self.record()?;
+        let request = record.lock().timeout(std::time::Duration::ZERO).ttl(self.ttl.get());
         match request.detached().await {
             Err(error) if !error.is_timeout() => Err(error),
             _ => Ok(()),
         }
+    }
+
+    fn record(&self) -> leasehold::Result<NamedMutex> {
+        self.store.manager(self.namespace.clone(), self.info.clone()).mutex(self.name.clone())
     }
 }

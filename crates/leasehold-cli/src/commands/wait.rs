@@ -1,11 +1,14 @@
 //! `leasehold wait`: until a lock is free, without acquiring it.
 
-use std::time::Duration;
+use std::{convert::Infallible, future::pending, time::Duration};
 
 use leasehold::{HolderInfo, LockKind, LockManager, LockState};
+use tokio::time::{MissedTickBehavior, interval};
 
+use super::request::{REFRESH, inspect};
 use crate::{
     args::WaitForArgs,
+    duration,
     exit::{Exit, Failure},
     settings::Settings,
     signals::Signals,
@@ -38,6 +41,7 @@ pub(crate) async fn wait(args: WaitForArgs, settings: &Settings) -> Result<Exit,
             Err(error) if *error.kind() == leasehold::ErrorKind::Destroyed => Ok(Exit::Success),
             Err(error) => Err(error.into()),
         },
+        never = tell(&locks, &state) => match never {},
         () = over(timeout) => {
             let waited = timeout.unwrap_or_default();
             let why = if waited.is_zero() { "not free".to_owned() } else { format!("not free within {waited:?}") };
@@ -62,6 +66,28 @@ async fn until_free(locks: &LockManager, state: &LockState, any: bool) -> leaseh
         }
         LockKind::RwLock if any => locks.rw_lock(name)?.wait_for_readable().await,
         LockKind::RwLock => locks.rw_lock(name)?.wait_for_unlock().await,
+    }
+}
+
+/// Says on a terminal how the wait goes.
+async fn tell(locks: &LockManager, state: &LockState) -> Infallible {
+    if !talk::may_draw() {
+        return pending().await;
+    }
+    let (lock, line) = (&state.lock, talk::Changing::default());
+    let mut ticks = interval(REFRESH);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let capacity = state.capacity.get();
+        // A store that does not answer now is the affair of the wait itself.
+        let Ok(Some(now)) = inspect(locks, lock.kind(), lock.name().clone(), capacity).await else {
+            continue;
+        };
+        if let Some(holder) = now.holders.first() {
+            let held_for = duration::format(holder.held_for);
+            line.show(format_args!("{lock}: waiting; held by {} for {held_for}", holder.info));
+        }
     }
 }
 

@@ -315,6 +315,14 @@ pub(crate) fn lives(pid: Pid) -> bool {
     stat.is_ok_and(|stat| !matches!(state(&stat), Some('Z' | 'X') | None))
 }
 
+/// Whether a process does something of its own about a signal.
+pub(crate) fn catches(pid: Pid, signal: Signal) -> bool {
+    let path = format!("/proc/{}/status", pid.as_raw_nonzero());
+    let status = std::fs::read_to_string(path).unwrap();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+    u64::from_str_radix(caught.trim(), 16).unwrap() & 1 << (signal.as_raw() - 1) != 0
+}
+
 pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("UTF-8")
 }

@@ -21,6 +21,7 @@ trials! {
     a_waiter_that_is_cancelled_is_no_skip,
     at_most_once_per_counts_successes_by_the_store,
     at_most_once_per_lets_the_next_one_in_after_the_time,
+    a_success_that_is_too_old_for_this_run_is_none,
     who_waited_behind_a_success_does_not_repeat_it,
     a_run_that_waits_for_itself_is_told,
     messages_as_documents,
@@ -188,6 +189,17 @@ fn at_most_once_per_lets_the_next_one_in_after_the_time() {
     eventually("the time is over", || run() == "ran\n");
 }
 
+fn a_success_that_is_too_old_for_this_run_is_none() {
+    let store = Store::new();
+    let run = |per: &str| {
+        stdout(&store.output(&["run", "n", "--at-most-once-per", per, "--", "echo", "ran"]))
+    };
+    assert_eq!(run("1h"), "ran\n");
+    assert_eq!(run("10m"), "", "younger than either");
+    eventually("it is older than that, and recorded still", || run("3s") == "ran\n");
+    assert_eq!(run("10m"), "", "the newer one is recorded in its place");
+}
+
 fn who_waited_behind_a_success_does_not_repeat_it() {
     let store = Store::new();
     let mut first = store.section(&["n", "--at-most-once-per", "1h"]);
@@ -211,6 +223,9 @@ fn a_run_that_waits_for_itself_is_told() {
     assert_eq!(told(&["run", "n"], &inner("m")), (Some(0), false));
     let between = format!("'{PROGRAM}' run m -- sh -c \"{}\"", inner("n"));
     assert_eq!(told(&["run", "n"], &between), (Some(75), true), "through another lock");
+    let two = ["run", "n", "--permits", "2"];
+    assert_eq!(told(&two, &inner("n --permits 2 --weight 2")), (Some(75), true), "of 2 permits");
+    assert_eq!(told(&two, &inner("n --permits 2")), (Some(0), false), "there is one for each");
     // Another store is another lock, whatever the environment says.
     let other = Store::new();
     let mut holder = other.section(&["n"]);
@@ -222,6 +237,14 @@ fn a_run_that_waits_for_itself_is_told() {
 
 fn messages_as_documents() {
     let store = Store::new();
+    for args in [&["run", "n", "true", "--log-format", "json"][..], &["--log-format=json", "lsit"]]
+    {
+        let output = store.output(args);
+        assert_eq!(output.status.code(), Some(64));
+        let text = stderr(&output);
+        let told: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+        assert_eq!(told["level"], "error", "wrong usage, too: {text}");
+    }
     let args = ["run", "n", "-v", "--log-format", "json", "--", "true"];
     let text = stderr(&store.output(&args));
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::common::{PROGRAM, Section, Store, eventually, lives};
+use crate::common::{PROGRAM, Section, Store, catches, eventually, lives};
 use rustix::process::{Pid, Signal};
 
 trials! {
@@ -89,14 +89,6 @@ fn whoever_is_opening_the_store_obeys() {
     }
     // Two that had waited for the guard until they were told of the signal took 10 s.
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
-}
-
-/// Whether a process does something of its own about a signal.
-fn catches(pid: Pid, signal: Signal) -> bool {
-    let path = format!("/proc/{}/status", pid.as_raw_nonzero());
-    let status = std::fs::read_to_string(path).unwrap();
-    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
-    u64::from_str_radix(caught.trim(), 16).unwrap() & 1 << (signal.as_raw() - 1) != 0
 }
 
 fn what_is_ignored_stays_ignored() {

@@ -16,6 +16,7 @@ trials! {
     a_job_in_the_background_stops_when_it_reads_and_continues_in_the_foreground,
     a_stop_that_is_not_the_terminal_s_is_left_alone,
     waiting_is_told,
+    what_takes_long_tells_how_it_goes,
 }
 
 fn the_command_can_read_the_terminal() {
@@ -143,5 +144,23 @@ fn waiting_is_told() {
     ahead.is_in();
     assert_eq!(ahead.finish(), Some(0));
     session.shows("granted");
+    assert_eq!(session.end(), Some(0));
+}
+
+fn what_takes_long_tells_how_it_goes() {
+    let store = Store::new();
+    let mut holder = store.section(&["n", "--label", "long work"]);
+    holder.is_in();
+    let mut session = Session::start(&store, &[PROGRAM, "wait", "n"]);
+    session.shows("leasehold: mutex \"n\": waiting; held by pid ");
+    session.shows("(long work) for ");
+    assert_eq!(holder.finish(), Some(0));
+    assert_eq!(session.end(), Some(0));
+    eventually("the line is gone", || session.screen().ends_with("\r\x1b[K"));
+    let mut session =
+        Session::start(&store, &[PROGRAM, "bench", "--time", "50ms", "--clients", "2"]);
+    for part in ["1 of 3: ", "2 of 3: ", "3 of 3: ", "pairs/s"] {
+        session.shows(part);
+    }
     assert_eq!(session.end(), Some(0));
 }

@@ -30,7 +30,7 @@ pub(crate) fn plain(store: &Store, text: &str, command: &str) -> String {
         let line = after(&line, "has succeeded ", |c| c != ',', "TIME ago");
         let line =
             after(&line, "\"time\":\"", |c| c.is_ascii_digit() || "-T:.Z".contains(c), "NOW");
-        let line = after(&line, " for ", |c| c != ',' && c != ';', "TIME");
+        let line = after(&line, " for ", |c| !matches!(c, ',' | ';' | '"'), "TIME");
         let line = after(&line, "\"after_ms\":", |c| c.is_ascii_digit(), "MS");
         let line = after(&line, "\"pid\":", |c| c.is_ascii_digit(), "PID");
         let line = after(&line, "\"fencing_token\":", |c| c.is_ascii_digit(), "FENCE");
