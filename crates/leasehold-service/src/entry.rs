@@ -12,7 +12,7 @@ use tracing::Instrument;
 use crate::{
     adapter::{BoxFuture, Instance, Request, Wait},
     diagnostics::Diagnostic,
-    kit::{Acquisition, Context, Flag, LeaseRegistry, SharedOp, within},
+    kit::{Acquisition, Context, Flag, LeaseRegistry, SharedOp, guarded, within},
     observe,
 };
 
@@ -83,8 +83,9 @@ impl Entry {
 
     async fn start_once(&self) -> Result<()> {
         let inner = &self.registry.0;
+        let start = Box::pin(guarded(Operation::Open, async { self.instance.start().await }));
         // The flag is asked first: a shutdown drops the adapter's start before it closes.
-        let started = match select(self.stop.wait(), self.instance.start()).await {
+        let started = match select(self.stop.wait(), start).await {
             Either::Left(_) => return Err(shut_down(Operation::Open)),
             Either::Right((started, _)) => started,
         };
@@ -138,7 +139,8 @@ impl Entry {
             return Ok(());
         }
         let inner = &self.registry.0;
-        let closed = within(&inner.context, self.instance.close()).await.unwrap_or_else(|| {
+        let close = guarded(Operation::ShutDown, async { self.instance.close().await });
+        let closed = within(&inner.context, close).await.unwrap_or_else(|| {
             let patience = inner.context.patience;
             let message = format!("the adapter did not close within {patience:?}");
             let fault = Fault::new(FaultKind::Unavailable, message);

@@ -2,7 +2,9 @@
 
 use std::{
     fmt,
-    future::{Future, IntoFuture},
+    future::{Future, IntoFuture, poll_fn},
+    pin::pin,
+    task::Poll,
     time::Duration,
 };
 
@@ -170,8 +172,21 @@ impl<'a, T: Send + 'a> IntoFuture for TryRun<'a, T> {
 
 async fn run_under<T>(attempt: Attempt, lock: LockId, work: BoxFuture<'_, T>) -> Result<Option<T>> {
     let Some(lease) = attempt.await? else { return Ok(None) };
-    // It is dropped before the lease, wherever this future is dropped (rule W7).
-    let output = work.instrument(observe::running(&lock)).await;
+    let output = {
+        // Both are dropped before the lease, wherever this future is dropped (rule W7).
+        let mut lost = pin!(lease.lost());
+        let mut work = pin!(work.instrument(observe::running(&lock)));
+        let mut is_lost = false;
+        poll_fn(|cx| {
+            // S6: a loss is told when it is known, and the work goes on.
+            if !is_lost && let Poll::Ready(error) = lost.as_mut().poll(cx) {
+                is_lost = true;
+                lease.record().tell_loss(error);
+            }
+            work.as_mut().poll(cx)
+        })
+        .await
+    };
     // S6: neither a loss nor a failed release replaces what the work gave; both have been told.
     let _ = lease.release().await;
     Ok(Some(output))

@@ -225,7 +225,13 @@ impl Attempt {
         F: Future + Send + 'static,
         F::Output: CancelReason,
     {
-        self.cancel = Some(Box::pin(async move { cancelled.await.into_reason() }));
+        let cancel: Cancel = Box::pin(async move { cancelled.await.into_reason() });
+        match self.state {
+            State::Begun(acquiring) => {
+                self.state = State::Begun(acquiring.cancel(Some(cancel)));
+            }
+            State::Start(..) | State::Done => self.cancel = Some(cancel),
+        }
         self
     }
 

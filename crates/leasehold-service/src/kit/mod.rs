@@ -14,6 +14,7 @@
 mod acquisition;
 mod context;
 mod flag;
+mod guarded;
 mod record;
 mod registry;
 mod shared_op;
@@ -28,6 +29,7 @@ pub use registry::LeaseRegistry;
 pub(crate) use acquisition::Cancel;
 pub(crate) use context::{drive, within};
 pub(crate) use flag::Flag;
+pub(crate) use guarded::guarded;
 pub(crate) use record::Record;
 pub(crate) use shared_op::SharedOp;
 

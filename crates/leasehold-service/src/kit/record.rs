@@ -2,7 +2,10 @@
 
 use std::{
     fmt,
-    sync::{Arc, Weak},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use leasehold::{Error, ErrorKind, LockId, Operation, Result};
@@ -10,6 +13,7 @@ use leasehold_core::LocalTime;
 
 use super::{
     flag::Flag,
+    guarded::guarded,
     registry::{Inner, drop_record},
     shared_op::SharedOp,
 };
@@ -29,6 +33,7 @@ pub(crate) struct Record {
     pub(crate) ended: Flag,
     pub(crate) registry: Weak<Inner>,
     release: SharedOp<bool>,
+    loss_told: AtomicBool,
 }
 
 impl Record {
@@ -40,7 +45,8 @@ impl Record {
         registry: Weak<Inner>,
     ) -> Arc<Self> {
         let (ended, release) = (Flag::new(), SharedOp::default());
-        Arc::new(Self { serial, lock, granted, grant, ended, registry, release })
+        let loss_told = AtomicBool::new(false);
+        Arc::new(Self { serial, lock, granted, grant, ended, registry, release, loss_told })
     }
 
     /// Gives the grant back: one call of the adapter, shared by all who ask, and another one after a
@@ -54,7 +60,7 @@ impl Record {
     }
 
     async fn release_once(self: Arc<Self>) -> Result<bool> {
-        let released = self.grant.release().await;
+        let released = guarded(Operation::Release, async { self.grant.release().await }).await;
         let Some(registry) = self.registry.upgrade() else { return released };
         match &released {
             Ok(held) => {
@@ -65,10 +71,9 @@ impl Record {
                     &registry.context.clock,
                     self.granted,
                 );
-                if !held && !self.ended.is_set() {
-                    let error =
-                        Error::new(lost("it had ended before it was released"), Operation::Hold);
-                    registry.report(Diagnostic::lost, &self.lock, error.on(&self.lock));
+                if !held {
+                    let why = lost("it had ended before it was released");
+                    self.tell_loss(Error::new(why, Operation::Hold).on(&self.lock));
                 }
             }
             Err(error) => {
@@ -76,6 +81,16 @@ impl Record {
             }
         }
         released
+    }
+
+    /// Tells the diagnostics of a loss, once. What a shutdown ends is not lost.
+    pub(crate) fn tell_loss(&self, error: Error) {
+        if self.ended.is_set() || self.loss_told.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        if let Some(registry) = self.registry.upgrade() {
+            registry.report(Diagnostic::lost, &self.lock, error);
+        }
     }
 
     /// Whether a release was asked for and failed.

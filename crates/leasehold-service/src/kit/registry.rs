@@ -13,6 +13,7 @@ use super::{
     acquisition::{Acquiring, Acquisition, Completion, Pending},
     context::{Context, drive, within},
     flag::Interrupt,
+    guarded::guarded,
     record::Record,
 };
 use crate::{
@@ -208,7 +209,7 @@ where
             registry.forget(&pending);
             return;
         }
-        match native.await {
+        match guarded(leasehold::Operation::Acquire, native).await {
             Ok(Some(grant)) => {
                 let (record, closing) = registry.record(&pending, grant);
                 if closing {

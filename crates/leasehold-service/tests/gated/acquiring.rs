@@ -229,3 +229,38 @@ fn n37_the_registry_knows_a_grant_before_its_caller_does() {
     let told = waiting.output().unwrap().as_ref().unwrap_err();
     assert_eq!(*told.kind(), ErrorKind::ShutDown);
 }
+
+#[test]
+fn s6_a_loss_under_running_work_is_told_once_and_at_once_and_the_work_goes_on() {
+    let (mut stage, manager) = started();
+    let (go_on, told_to) = channel::<u32>();
+    let executor = manager.executor("orders").unwrap();
+    let mut running = Task::new(executor.run(async move { told_to.await.unwrap() }).into_future());
+    stage.settle(&mut [&mut running]);
+    stage.gated.lose();
+    stage.settle(&mut [&mut running]);
+    let losses = |stage: &Stage| {
+        stage.told().iter().filter(|told| matches!(told.what(), What::Lost { .. })).count()
+    };
+    assert_eq!((losses(&stage), running.is_done()), (1, false));
+    go_on.send(42).unwrap();
+    stage.settle(&mut [&mut running]);
+    assert_eq!(running.output(), Some(&Ok(42)));
+    assert_eq!(losses(&stage), 1);
+}
+
+#[test]
+fn s5_a_cancellation_that_is_added_while_it_waits_counts() {
+    let (mut stage, manager) = started();
+    let held = stage.run(manager.lock("orders").unwrap().lock()).unwrap();
+    let mut locking = manager.lock("orders").unwrap().lock();
+    let waker = std::task::Waker::noop();
+    let mut cx = std::task::Context::from_waker(waker);
+    assert!(std::pin::Pin::new(&mut locking).poll(&mut cx).is_pending());
+    let cancelled = locking.cancel_on(std::future::ready("enough"));
+    let error = stage.run(cancelled).unwrap_err();
+    assert_eq!(*error.kind(), ErrorKind::Cancelled { reason: "enough".into() });
+    drop(held);
+    stage.settle(&mut []);
+    assert_eq!(stage.gated.held(), 0);
+}

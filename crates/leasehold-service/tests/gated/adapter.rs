@@ -34,8 +34,11 @@ pub(crate) enum Mode {
     /// Not before the step is opened; then as `Ok`. It does not look at interrupts.
     Slow,
     Never,
+    /// The adapter has a bug.
+    Panic,
 }
 
+/// Those that an adapter without a bug may take.
 pub(crate) const MODES: [Mode; 4] = [Mode::Ok, Mode::Error, Mode::Slow, Mode::Never];
 
 /// What happened, in order.
@@ -63,6 +66,8 @@ struct State {
     deaf: bool,
     /// The resource whose releases fail, by key.
     stuck: Option<String>,
+    /// Every grant there is was lost.
+    lost: bool,
 }
 
 /// The double's controls. As an adapter it is called `gated`.
@@ -89,6 +94,12 @@ impl Gated {
     /// Releases of this resource fail, those of others do not.
     pub(crate) fn fail_release_of(&self, key: &str) {
         self.lock().stuck = Some(key.into());
+    }
+
+    /// Takes every grant away.
+    pub(crate) fn lose(&self) {
+        self.lock().lost = true;
+        self.wake();
     }
 
     pub(crate) fn events(&self) -> Vec<Event> {
@@ -133,6 +144,10 @@ impl Gated {
                 Mode::Ok => Poll::Ready(Ok(())),
                 Mode::Error => Poll::Ready(Err(failure())),
                 Mode::Slow if state.opened.contains(&step) => Poll::Ready(Ok(())),
+                Mode::Panic => {
+                    drop(state);
+                    panic!("a bug in the gated adapter")
+                }
                 Mode::Slow | Mode::Never => {
                     state.wakers.push(cx.waker().clone());
                     Poll::Pending
@@ -233,8 +248,19 @@ impl Grant for Granted {
             };
             self.gated.wake();
             assert!(held, "released twice");
-            Ok(held)
+            Ok(held && !self.gated.lock().lost)
         })
+    }
+
+    fn lost(&self) -> BoxFuture<'_, Error> {
+        Box::pin(std::future::poll_fn(|cx| {
+            let mut state = self.gated.lock();
+            if state.lost {
+                return Poll::Ready(failure());
+            }
+            state.wakers.push(cx.waker().clone());
+            Poll::Pending
+        }))
     }
 }
 

@@ -4,5 +4,6 @@ mod acquiring;
 mod adapter;
 mod ending;
 mod interleavings;
+mod panics;
 mod stage;
 mod starting;
