@@ -170,6 +170,18 @@ impl Cluster {
     /// # Panics
     /// It does not.
     pub fn hand_over_to(&self, replica: usize) {
+        // A master does not listen to one that it does not know as its replica yet, and who asks is
+        // told nothing of that.
+        wait_until("the replica and its master know each other", || {
+            self.nodes.iter().zip(&self.ids).any(|(master, id)| {
+                let as_replica = format!("slave {id} ");
+                let known = |line: Option<String>, as_what: &str| {
+                    line.is_some_and(|line| line.contains(as_what) && line.contains(" connected"))
+                };
+                known(line_about(master, &self.ids[replica]), &as_replica)
+                    && known(line_about(&self.nodes[replica], id), "master ")
+            })
+        });
         self.expect_ok(replica, &["CLUSTER", "FAILOVER"]);
         self.wait_until_master(replica);
     }
@@ -181,14 +193,12 @@ impl Cluster {
     pub fn wait_until_master(&self, number: usize) {
         wait_until("the node is a master and the others know", || {
             self.is_master(number)
-                && self.nodes.iter().all(|node| {
-                    let Ok(known) = node.try_command(&["CLUSTER", "NODES"]) else { return true };
-                    known.text().lines().any(|line| {
-                        let mut fields = line.split(' ');
-                        fields.next() == Some(&self.ids[number])
-                            && fields.nth(1).is_some_and(|flags| flags.contains("master"))
-                    })
-                })
+                && self.nodes.iter().filter(|node| node.try_command(&["PING"]).is_ok()).all(
+                    |node| {
+                        line_about(node, &self.ids[number])
+                            .is_some_and(|line| line.contains("master "))
+                    },
+                )
         });
     }
 
@@ -253,6 +263,12 @@ impl Cluster {
         let reply = self.nodes[node].command(command);
         assert!(!reply.is_error(), "node {node} refuses {:?}: {reply:?}", &command[..2]);
     }
+}
+
+/// What a node knows of one, if it answers.
+fn line_about(node: &Server, id: &str) -> Option<String> {
+    let known = node.try_command(&["CLUSTER", "NODES"]).ok()?.text();
+    known.lines().find(|line| line.starts_with(id)).map(str::to_owned)
 }
 
 fn node(flavor: Flavor) -> Builder {
