@@ -145,7 +145,9 @@ fn names_that_were_used_once_leave_nothing(flavor: Flavor) {
     let (alone, names) = (alone(), Sizes::get().once);
     let server = Server::start(flavor).expect("installed");
     let fresh = used_kib(&server);
-    let client = Actor::start_names(&server.url(), names);
+    // Hundreds of requests at a time on a busy machine are no reason to give one up.
+    let url = format!("{}?command_timeout_ms=30000", server.url());
+    let client = Actor::start_names(&url, names);
     let [early, late] = [(); 2].map(|()| client.says().parse::<u64>().expect("a number"));
     let keys = server.command(&["DBSIZE"]).int();
     drop(alone);
