@@ -29,8 +29,26 @@ pub(crate) struct Link {
     pulse: Arc<Pulse>,
     end: Arc<End>,
     /// Requests that nobody has seen the answer of.
-    flying: AtomicUsize,
+    flying: Arc<AtomicUsize>,
     requests: AtomicU64,
+}
+
+/// From how many requests on their way the driver lets others come along.
+const CROWD: usize = 8;
+
+/// The driver; while many send, it lets whoever is ready send first. The first of them wakes it, and it
+/// would run before the next: a system call for each request.
+async fn gathered(driver: impl Future<Output = ()>, flying: Arc<AtomicUsize>) {
+    let (mut driver, mut waited) = (pin!(driver), false);
+    poll_fn(|cx| {
+        waited = !waited && flying.load(SeqCst) >= CROWD;
+        if waited {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        driver.as_mut().poll(cx)
+    })
+    .await;
 }
 
 /// Whether a connection is over, and who waits for that.
@@ -63,11 +81,13 @@ impl Link {
             }
         }
         let end = Arc::new(End::default());
+        let flying = Arc::new(AtomicUsize::new(0));
+        let others = Arc::clone(&flying);
         // Dropped when the driver returns, is aborted, or ends with its runtime.
         let reach = ReachOnDrop(Arc::clone(&end));
         let driver = tokio::spawn(async move {
             let _reach = reach;
-            driver.await;
+            gathered(driver, others).await;
         });
         let link = Arc::new(Self {
             connection,
@@ -76,7 +96,7 @@ impl Link {
             endpoint,
             pulse: Arc::clone(pulse),
             end,
-            flying: AtomicUsize::new(0),
+            flying,
             requests: AtomicU64::new(0),
         });
         pulse.watch(&link);
