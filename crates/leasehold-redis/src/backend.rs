@@ -18,7 +18,7 @@ use crate::{
     report::RedisReport,
     script::{self, Extension, RebindReply},
     survey, thread,
-    trip::Trip,
+    trip::{From, send_all},
 };
 
 /// One client of a store on a Redis or Valkey server.
@@ -70,7 +70,7 @@ impl RedisBackend {
     #[doc(hidden)]
     #[must_use]
     pub fn requests(&self) -> (u64, u64) {
-        self.client.lanes.requests()
+        self.client.fleet.requests()
     }
 
     /// Ends the client as a killed process ends: connections and thread are gone without a goodbye.
@@ -90,7 +90,7 @@ impl RedisBackend {
             .map(|lease| script::renew(&client.keys(&lease.lock), &lease.token))
             .collect();
         let deadline = client.command_deadline();
-        let answers = Trip::from_here(&client, deadline).send_all(&requests).await;
+        let answers = send_all(&client, From::Here, deadline, &requests).await;
         let mut renewed = Vec::with_capacity(answers.len());
         for (lease, answer) in leases.iter().zip(answers) {
             renewed.push(match answer {
@@ -153,8 +153,9 @@ impl Backend for RedisBackend {
     fn extend(&self, lock: &Arc<LockId>, token: &Token, ttl: Option<Ttl>) -> Call<Extended> {
         let name = Name::new(lock, token);
         self.client.call(move |client| async move {
-            let request = script::extend(&client.keys(&name.lock), &name.token, ttl);
-            let answer = client.send(request).await?;
+            let keys = client.keys(&name.lock);
+            let request = script::extend(&keys, &name.token, ttl);
+            let answer = client.send(&keys, request).await?;
             if answer == Extended::Gone {
                 client.book.take(&name);
             }
@@ -173,7 +174,7 @@ impl Backend for RedisBackend {
         self.client.call(move |client| async move {
             let keys = client.keys(&name.lock);
             let to = Extension { binding, client: client.id, ttl };
-            match client.send(script::rebind(&keys, &name.token, to)).await? {
+            match client.send(&keys, script::rebind(&keys, &name.token, to)).await? {
                 RebindReply::Bound(grant) => {
                     match binding {
                         Binding::Client => client.book.adopted(&name, &keys),
@@ -202,7 +203,8 @@ impl Backend for RedisBackend {
     fn remaining(&self, lock: &Arc<LockId>, token: &Token) -> Call<Remaining> {
         let name = Name::new(lock, token);
         self.client.call(move |client| async move {
-            client.send(script::remaining(&client.keys(&name.lock), &name.token)).await
+            let keys = client.keys(&name.lock);
+            client.send(&keys, script::remaining(&keys, &name.token)).await
         })
     }
 
@@ -224,7 +226,8 @@ impl Backend for RedisBackend {
     fn cancel_all(&self, lock: &Arc<LockId>, reason: &str) -> Call<u64> {
         let (lock, reason) = (Arc::clone(lock), reason.to_owned());
         self.client.call(move |client| async move {
-            client.send(script::cancel_all(&client.keys(&lock), &reason)).await
+            let keys = client.keys(&lock);
+            client.send(&keys, script::cancel_all(&keys, &reason)).await
         })
     }
 
@@ -236,21 +239,24 @@ impl Backend for RedisBackend {
     ) -> Call<Destroyed> {
         let (lock, reason) = (Arc::clone(lock), reason.to_owned());
         self.client.call(move |client| async move {
-            client.send(script::destroy(&client.keys(&lock), generation, &reason)).await
+            let keys = client.keys(&lock);
+            client.send(&keys, script::destroy(&keys, generation, &reason)).await
         })
     }
 
     fn counts(&self, lock: &Arc<LockId>) -> Call<Option<LockCounts>> {
         let lock = Arc::clone(lock);
         self.client.call(move |client| async move {
-            client.send(script::counts(&client.keys(&lock))).await
+            let keys = client.keys(&lock);
+            client.send(&keys, script::counts(&keys)).await
         })
     }
 
     fn inspect(&self, lock: &Arc<LockId>) -> Call<Option<LockState>> {
         let lock = Arc::clone(lock);
         self.client.call(move |client| async move {
-            let found = client.send(script::inspect(&client.keys(&lock))).await?;
+            let keys = client.keys(&lock);
+            let found = client.send(&keys, script::inspect(&keys)).await?;
             Ok(found.map(|found| found.of(LockId::clone(&lock))))
         })
     }

@@ -22,14 +22,14 @@ pub(crate) struct Facts {
 }
 
 /// Asks, refuses what would lose locks, and loads the scripts.
-pub(crate) async fn check(dial: &Dial, link: &Link) -> Result<Facts, Fault> {
-    let facts = ask(dial, link).await?;
+pub(crate) async fn check(dial: &Dial, place: &str, link: &Link) -> Result<Facts, Fault> {
+    let facts = ask(place, link).await?;
     if let (Some("Redis"), Some(version)) = (facts.product, &facts.version)
         && is_older(version)
     {
         return Err(Fault::new(
             FaultKind::Unsupported,
-            format!("{} is Redis {version}; 6.2 or later is needed, or Valkey", dial.place()),
+            format!("{} is Redis {version}; 6.2 or later is needed, or Valkey", place),
         ));
     }
     if let Some(policy) = &facts.policy
@@ -41,28 +41,28 @@ pub(crate) async fn check(dial: &Dial, link: &Link) -> Result<Facts, Fault> {
             format!(
                 "{} may drop locks to make room: its maxmemory-policy is {policy}, not noeviction \
                  (allow_eviction=true takes it all the same)",
-                dial.place()
+                place
             ),
         ));
     }
-    load_scripts(dial, link).await?;
+    load_scripts(place, link).await?;
     Ok(facts)
 }
 
 /// Asks the server about itself.
-pub(crate) async fn ask(dial: &Dial, link: &Link) -> Result<Facts, Fault> {
+pub(crate) async fn ask(place: &str, link: &Link) -> Result<Facts, Fault> {
     let mut questions = redis::pipe();
     questions.cmd("INFO");
     questions.cmd("CONFIG").arg("GET").arg("maxmemory-policy");
     questions.cmd("CONFIG").arg("GET").arg("save");
-    let answers = link.ask_all(&questions).await.map_err(|error| fault(dial, &error))?;
+    let answers = link.ask_all(&questions).await.map_err(|error| error::fault(place, &error))?;
     let mut answers = answers.into_iter();
     let mut facts = Facts::default();
     let mut next = || answers.next().unwrap_or(Value::Nil);
     // Who may not ask goes on without: `doctor` says so.
     match next() {
         Value::ServerError(error) if retries(&error.clone().into()) => {
-            return Err(fault(dial, &error.into()));
+            return Err(error::fault(place, &error.into()));
         }
         answer => {
             if let Some(info) = text(&answer) {
@@ -106,14 +106,14 @@ fn is_older(version: &str) -> bool {
 }
 
 /// The first use of each script is then like every other. Who may not load them sends them.
-async fn load_scripts(dial: &Dial, link: &Link) -> Result<(), Fault> {
+async fn load_scripts(place: &str, link: &Link) -> Result<(), Fault> {
     let mut loads = redis::pipe();
     for source in SOURCES {
         loads.cmd("SCRIPT").arg("LOAD").arg(source.text());
     }
-    for answer in link.ask_all(&loads).await.map_err(|error| fault(dial, &error))? {
+    for answer in link.ask_all(&loads).await.map_err(|error| error::fault(place, &error))? {
         if let Value::ServerError(error) = answer {
-            tracing::debug!(store = dial.place(), code = error.code(), "a script was not loaded");
+            tracing::debug!(store = place, code = error.code(), "a script was not loaded");
         }
     }
     Ok(())
@@ -121,10 +121,6 @@ async fn load_scripts(dial: &Dial, link: &Link) -> Result<(), Fault> {
 
 fn retries(error: &redis::RedisError) -> bool {
     error::remedy(error) != error::Remedy::None
-}
-
-fn fault(dial: &Dial, error: &redis::RedisError) -> Fault {
-    error::fault(dial.place(), error)
 }
 
 fn text(answer: &Value) -> Option<String> {

@@ -21,9 +21,11 @@ use crate::{
     checks::Facts,
     desk::Desk,
     dial::Dial,
-    lane::{Lanes, ended},
+    fleet::{Fleet, Node},
+    lane::{Lane, ended},
     script::{self, AcquireReply, ConfirmReply, Keyspace, LockKeys, Request, Sender, Waiting},
     site::Site,
+    slots::slot_of,
     trip::{Once, Trip},
 };
 
@@ -44,7 +46,10 @@ pub(crate) struct Client {
     pub(crate) dial: Arc<Dial>,
     /// The server whose clock is this client's time of the store.
     pub(crate) site: Arc<Site>,
-    pub(crate) lanes: Lanes,
+    pub(crate) fleet: Fleet,
+    /// The way over which pushes come. In a cluster it leads to any of the servers: what a script
+    /// publishes on one reaches all.
+    pub(crate) ear: Arc<Lane>,
     pub(crate) space: Keyspace,
     pub(crate) book: Arc<Book>,
     pub(crate) desk: Arc<Desk>,
@@ -61,6 +66,24 @@ impl Client {
 
     pub(crate) fn now(&self) -> LocalTime {
         self.dial.clock.now()
+    }
+
+    /// The server that has a slot; outside of a cluster there are none.
+    pub(crate) fn node_of(&self, slot: Option<u16>) -> Arc<Node> {
+        match &self.fleet {
+            Fleet::One(node) => Arc::clone(node),
+            Fleet::Cluster(cluster) => {
+                cluster.owner(slot.unwrap_or(0)).expect("its servers are known since the connect")
+            }
+        }
+    }
+
+    /// Which server has a lock: one number for those that have the same.
+    pub(crate) fn part(&self, keys: &LockKeys) -> u64 {
+        match &self.fleet {
+            Fleet::One(_) => 0,
+            Fleet::Cluster(_) => self.node_of(Some(slot_of(keys.state().as_bytes()))).id,
+        }
     }
 
     /// The keys of a lock.
@@ -93,8 +116,8 @@ impl Client {
     }
 
     /// Sends a request from where this is polled, and waits for its answer.
-    pub(crate) async fn send<R>(&self, request: Request<R>) -> Result<R, Fault> {
-        Trip::from_here(self, self.command_deadline()).send(&request).await
+    pub(crate) async fn send<R>(&self, keys: &LockKeys, request: Request<R>) -> Result<R, Fault> {
+        Trip::from_here(self, keys, self.command_deadline()).send(&request).await
     }
 
     /// See [`Backend::acquire`](leasehold_core::Backend::acquire).
@@ -105,20 +128,23 @@ impl Client {
         // The caller's limit by the local clock: the server's may turn out to be elsewhere.
         let limit = request.not_after.map(|at| self.site.offset.local_time(at));
         let deadline = limit.unwrap_or_else(|| self.command_deadline());
-        let mut trip = Trip::from_here(&self, deadline.max(self.command_deadline()));
+        let mut trip = Trip::from_here(&self, &keys, deadline.max(self.command_deadline()));
         let mut clock_tries = 0;
         let outcome = loop {
-            let known = self.site.offset.is_known();
-            let until = self.site.offset.store_time(self.copies_end());
-            request.not_after =
-                limit.filter(|_| known).map(|limit| self.site.offset.store_time(limit));
+            // Each server has its own clock: what goes out is in the time of the one that it goes to.
+            // In between there is the local time, which all of this client agree on.
+            trip.aim();
+            let site = Arc::clone(trip.site());
+            let known = site.offset.is_known();
+            let until = site.offset.store_time(self.copies_end());
+            request.not_after = limit.filter(|_| known).map(|limit| site.offset.store_time(limit));
             let until = known.then(|| request.not_after.map_or(until, |limit| until.min(limit)));
             let to_client = request.binding == Binding::Client;
             if !self.book.ask(&name, &keys, request.attempt, until, to_client, limit) {
                 return Err(ended());
             }
-            let stamp = known.then(|| self.site.offset.stamp(self.now()));
-            let claim = self.site.offset.claim();
+            let stamp = known.then(|| site.offset.stamp(self.now()));
+            let claim = site.offset.claim();
             let sender = Sender { client: self.id, wake, not_after: until, stamp, claim };
             match trip.once(&script::acquire(&keys, &request, sender)).await {
                 // A copy that was late, or a clock that was stepped.
@@ -135,7 +161,7 @@ impl Client {
                 Once::Answer(Ok(AcquireReply::Overtaken(by)))
                     if self.book.is_wanted(&name) && self.now() < trip.deadline =>
                 {
-                    self.site.offset.overtaken(by, self.now());
+                    site.offset.overtaken(by, self.now());
                 }
                 Once::Answer(answer) => break answer,
                 Once::Again(fault) => {
@@ -221,7 +247,7 @@ impl Client {
         let Ok(link) = trip.link().await else { return };
         let sent = self.now();
         if let Ok(answer) = link.ask(&redis::cmd("TIME")).await {
-            self.site.offset.learn(sent, self.now(), &answer);
+            trip.site().offset.learn(sent, self.now(), &answer);
         }
     }
 
@@ -233,7 +259,7 @@ impl Client {
         let patience = self.now().after(CONFIRM_PATIENCE);
         let deadline = self.command_deadline().max(self.book.limit_of(&name).min(patience));
         let request = script::confirm(&keys, &name.token);
-        let reply = Trip::from_here(&self, deadline).send(&request).await?;
+        let reply = Trip::from_here(&self, &keys, deadline).send(&request).await?;
         match reply {
             ConfirmReply::Waiting(waiting) => {
                 let look = self.look_at(waiting);
@@ -259,7 +285,7 @@ impl Client {
             None => (self.keys(&name.lock), None),
         };
         let request = script::release(&keys, &name.token, self.id, copies);
-        let mut trip = Trip::from_here(&self, self.command_deadline());
+        let mut trip = Trip::from_here(&self, &keys, self.command_deadline());
         let answer = trip.send(&request).await;
         match answer {
             // The copy whose answer was lost has released it: whoever calls this has a lease that
@@ -304,7 +330,7 @@ impl Client {
             claim: defaults::CLAIM,
         };
         let request = script::watch(&keys, generation, &name.token, what, sender);
-        match self.send(request).await {
+        match self.send(&keys, request).await {
             Ok(script::WatchReply::Waiting(waiting)) => {
                 let look = self.look_at(waiting);
                 self.book.watches_on(&name, look);

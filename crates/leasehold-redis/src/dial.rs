@@ -12,11 +12,13 @@ use redis::{
 };
 
 use crate::{
+    checks,
     config::RedisConfig,
     error,
     link::Link,
     net::{Meter, Stream},
     pulse::Pulse,
+    roster::Roster,
     sentinel::Sentinels,
     site::{Goal, Site},
     time::before,
@@ -32,6 +34,8 @@ pub(crate) struct Dial {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) pulse: Arc<Pulse>,
     pub(crate) sentinels: Option<Sentinels>,
+    /// Whom of a cluster to ask who the others are.
+    pub(crate) roster: Roster,
     place: String,
 }
 
@@ -49,6 +53,10 @@ impl Dial {
         Self {
             pulse: Arc::new(Pulse::new(config.reply_limit())),
             sentinels: Sentinels::of(&config),
+            roster: match &config.topology {
+                Topology::Cluster { seeds } => Roster::new(seeds.clone()),
+                _ => Roster::default(),
+            },
             place: config.to_string(),
             clock,
             config,
@@ -108,6 +116,7 @@ impl Dial {
             (Goal::Server(endpoint), _) => Ok(endpoint.clone()),
             (Goal::Master, Some(sentinels)) => sentinels.master(&self.config, false).await,
             (Goal::Master, None) => unreachable!("only sentinels name a master"),
+            (Goal::Anyone, _) => Ok(self.roster.next().expect("a cluster has seeds")),
         }
     }
 
@@ -149,6 +158,12 @@ impl Dial {
         if asks_role && answers.next().is_some_and(|role| is_replica(&role)) {
             let message = format!("{}: {} is a replica", site.place, link.endpoint());
             return Err(Fault::new(FaultKind::Unavailable, message));
+        }
+        // Of several servers each is looked at; the only one was when the client was made.
+        let has_locks = !matches!(site.goal, Goal::Anyone);
+        if self.is_many() && has_locks && !site.has_seen(link.endpoint()) {
+            checks::check(self, &site.place, link).await?;
+            site.saw(link.endpoint());
         }
         if let Some(pushes) = pushes {
             let refused = match link.subscribe(&pushes.channel).await {

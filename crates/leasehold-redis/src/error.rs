@@ -12,6 +12,8 @@ pub(crate) enum Remedy {
     /// Another server may have the role by now: send the request again on another connection. It
     /// has not taken effect.
     FindMaster,
+    /// Another server of the cluster has the lock: send it there. It has not taken effect.
+    Follow,
     /// Send it again in a moment. It has not taken effect.
     Wait,
     /// The server has forgotten the script: send its source. It has not taken effect.
@@ -31,6 +33,7 @@ pub(crate) fn remedy(error: &RedisError) -> Remedy {
             ServerErrorKind::BusyLoading
             | ServerErrorKind::ClusterDown
             | ServerErrorKind::TryAgain => Remedy::Wait,
+            ServerErrorKind::Moved | ServerErrorKind::Ask => Remedy::Follow,
             _ => Remedy::None,
         },
         // `redis` has no name for these.
@@ -41,6 +44,11 @@ pub(crate) fn remedy(error: &RedisError) -> Remedy {
         ErrorKind::Io | ErrorKind::Parse => Remedy::Reconnect,
         _ => Remedy::None,
     }
+}
+
+/// Whether the lock is only on its way to the server that is named.
+pub(crate) fn is_ask(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::Server(ServerErrorKind::Ask)
 }
 
 /// The fault of a failed request to the server that `place` names.
@@ -125,6 +133,8 @@ mod tests {
             ("NOSCRIPT No matching script.", Remedy::SendScript, Unavailable),
             ("READONLY You can't write", Remedy::FindMaster, Unavailable),
             ("MASTERDOWN Link with MASTER is down", Remedy::FindMaster, Unavailable),
+            ("MOVED 7 h:1", Remedy::Follow, FaultKind::Unsupported),
+            ("ASK 7 h:1", Remedy::Follow, FaultKind::Unsupported),
             ("LOADING Redis is loading", Remedy::Wait, Unavailable),
             ("CLUSTERDOWN The cluster is down", Remedy::Wait, Unavailable),
             ("TRYAGAIN Multiple keys request", Remedy::Wait, Unavailable),

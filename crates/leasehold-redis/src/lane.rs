@@ -198,7 +198,7 @@ impl Drop for Attempt {
     }
 }
 
-/// The lanes of a client: one for its own thread, and one for each runtime that calls.
+/// The lanes of a client to one server: one for its own thread, and one for each runtime that calls.
 #[derive(Debug)]
 pub(crate) struct Lanes {
     dial: Arc<Dial>,
@@ -215,9 +215,9 @@ struct Callers {
 }
 
 impl Lanes {
-    pub(crate) fn new(own: Lane) -> Self {
+    pub(crate) fn new(own: Arc<Lane>) -> Self {
         let (dial, site) = (Arc::clone(&own.dial), Arc::clone(&own.site));
-        Self { dial, site, own: Arc::new(own), callers: Mutex::default() }
+        Self { dial, site, own, callers: Mutex::default() }
     }
 
     /// The lane of the client's own thread.

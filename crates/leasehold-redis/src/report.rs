@@ -62,9 +62,10 @@ const ROUNDS: usize = 5;
 
 impl RedisReport {
     pub(crate) async fn ask(client: &Client) -> Result<Self, Fault> {
-        let mut trip = Trip::from_here(client, client.command_deadline());
+        let masters = client.fleet.masters();
+        let mut trip = Trip::to(client, &masters[0], client.command_deadline());
         let link = trip.link().await?;
-        let facts = checks::ask(&client.dial, &link).await?;
+        let facts = checks::ask(&masters[0].site().place, &link).await?;
         let mut round_trip = Duration::MAX;
         let mut ahead = None;
         for _ in 0..ROUNDS {

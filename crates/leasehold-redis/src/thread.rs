@@ -24,13 +24,15 @@ use crate::{
     config::RedisConfig,
     desk::{Desk, Ending, Order},
     dial::{Dial, Pushes},
-    follow::follow_master,
-    lane::{Lane, Lanes, NoLink, ended},
+    fleet::{Cluster, Fleet, Node},
+    follow::{follow_master, follow_slots, learn_slots},
+    lane::{Lane, NoLink, ended},
+    link::Link,
     script::{self, Keyspace, Pulse, Push, parse_push},
     site::{Goal, Site},
     time::BackOff,
     topology::Topology,
-    trip::Trip,
+    trip::{From, send_all},
 };
 
 /// How much is sent before anything else gets a turn.
@@ -49,12 +51,15 @@ pub(crate) async fn connect(config: RedisConfig) -> Result<Arc<Client>, Fault> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let (id, book) = (ClientId::random(), Arc::new(Book::default()));
     let desk = Arc::new(Desk::default());
+    let is_cluster = matches!(config.topology, Topology::Cluster { .. });
+    if is_cluster && config.database != 0 {
+        let message = "a cluster has no other database than 0";
+        return Err(Fault::new(FaultKind::Unsupported, message));
+    }
     let goal = match &config.topology {
         Topology::One(endpoint) => Goal::Server(endpoint.clone()),
         Topology::Sentinel { .. } => Goal::Master,
-        Topology::Cluster { .. } => {
-            return Err(Fault::new(FaultKind::Unsupported, "a cluster is not supported yet"));
-        }
+        Topology::Cluster { .. } => Goal::Anyone,
     };
     let site = Arc::new(Site::new(goal, &config));
     let dial = Arc::new(Dial::new(config, Arc::clone(&clock)));
@@ -65,10 +70,17 @@ pub(crate) async fn connect(config: RedisConfig) -> Result<Arc<Client>, Fault> {
         refused: Arc::clone(&no_pushes),
     };
     let home = runtime.handle().clone();
-    let own = Lane::new(home, Arc::clone(&dial), Arc::clone(&site), Some(pushes));
+    let ear = Lane::new(home.clone(), Arc::clone(&dial), Arc::clone(&site), Some(pushes));
+    let ear = Arc::new(ear);
+    let fleet = if is_cluster {
+        Fleet::Cluster(Cluster::new(home, Arc::clone(&dial)))
+    } else {
+        Fleet::One(Node::new(0, Arc::clone(&ear)))
+    };
     let client = Arc::new(Client {
         id,
-        lanes: Lanes::new(own),
+        fleet,
+        ear,
         dial,
         site,
         space,
@@ -150,6 +162,7 @@ async fn live(client: &Arc<Client>, opened: Opened) {
     tokio::spawn(keep(Arc::clone(client), Arc::clone(&reconnected)));
     tokio::spawn(beat(Arc::clone(client), reconnected));
     tokio::spawn(follow_master(Arc::clone(client)));
+    tokio::spawn(follow_slots(Arc::clone(client)));
     let giving_back = tokio::spawn(give_back(Arc::clone(client)));
     end(client, giving_back).await;
 }
@@ -158,7 +171,7 @@ async fn live(client: &Arc<Client>, opened: Opened) {
 async fn open(client: &Client) -> Result<Facts, Fault> {
     let limit = client.now().after(client.dial.config.connect_timeout);
     loop {
-        let link = match client.lanes.own().link().await {
+        let link = match client.ear.link().await {
             Ok(link) => link,
             // A failover may be under way; the lane pauses between two tries.
             Err(NoLink::Fault(fault))
@@ -169,7 +182,7 @@ async fn open(client: &Client) -> Result<Facts, Fault> {
             Err(NoLink::Fault(fault)) => return Err(fault),
             Err(NoLink::Gone) => return Err(ended()),
         };
-        match checks::check(&client.dial, &link).await {
+        match look_around(client, &link).await {
             // A connection that was lost meanwhile says nothing of the server.
             Err(_) if link.is_over() && client.now() < limit => {}
             answer => return answer,
@@ -177,11 +190,21 @@ async fn open(client: &Client) -> Result<Facts, Fault> {
     }
 }
 
+/// What there is at the other end: the server, or the servers of the cluster.
+async fn look_around(client: &Client, link: &Link) -> Result<Facts, Fault> {
+    if let Some(cluster) = client.fleet.cluster() {
+        learn_slots(cluster, link).await?;
+        // Each server is looked at when it is connected to.
+        return checks::ask(&client.site.place, link).await;
+    }
+    checks::check(&client.dial, &client.site.place, link).await
+}
+
 /// Keeps the thread's connection, and with it the pushes.
 async fn keep(client: Arc<Client>, reconnected: Arc<tokio::sync::Notify>) {
     let mut first = true;
     loop {
-        match client.lanes.own().link().await {
+        match client.ear.link().await {
             Ok(link) => {
                 if !std::mem::take(&mut first) {
                     // What was pushed meanwhile is lost: everybody is to be looked after.
@@ -251,7 +274,7 @@ async fn look(client: &Client, beats: Vec<Beat>) {
         .iter()
         .map(|beat| script::beat(&beat.keys, beat.waiters.iter(), beat.watchers.iter()))
         .collect();
-    let answers = Trip::own(client, client.command_deadline()).send_all(&requests).await;
+    let answers = send_all(client, From::Own, client.command_deadline(), &requests).await;
     for (beat, answer) in beats.iter().zip(answers) {
         match answer {
             Ok(reply) => {
@@ -311,7 +334,7 @@ async fn carry_out(
     deadline: LocalTime,
 ) -> (Vec<Order>, Option<Fault>) {
     let requests: Vec<_> = orders.iter().map(|order| order.request(client.id)).collect();
-    let answers = Trip::own(client, deadline).send_all(&requests).await;
+    let answers = send_all(client, From::Own, deadline, &requests).await;
     let (mut left, mut why) = (Vec::new(), None);
     for (order, answer) in orders.into_iter().zip(answers) {
         match answer {

@@ -1,17 +1,26 @@
 //! One request until its answer: sent again with the same token and attempt for as long as that can
 //! help and the caller waits (rule L7).
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
 
 use leasehold_core::{Fault, FaultKind, LocalTime, Sleep};
-use redis::{RedisError, Value};
+use redis::{Arg, Cmd, RedisError, Value};
 
 use crate::{
     client::Client,
     error::{self, Remedy},
+    fleet::{Fleet, Node},
     lane::{Lane, NoLink, ended},
     link::Link,
-    script::Request,
+    script::{LockKeys, Request},
+    site::Site,
+    slots::{redirection, slot_of},
     time::{BackOff, before, until},
 };
 
@@ -20,19 +29,37 @@ const PAUSE_MIN: Duration = Duration::from_millis(5);
 const PAUSE_MAX: Duration = Duration::from_millis(250);
 /// How many requests go out together: the server is not held up for long by as many.
 const BATCH: usize = 128;
+/// How often a request follows a server that sends it elsewhere without a pause.
+const HURRIES: u32 = 4;
 
 /// Where a request travels, until when, and what became of it so far.
 pub(crate) struct Trip<'a> {
     client: &'a Client,
+    node: Arc<Node>,
     lane: Arc<Lane>,
+    /// Which server of a cluster has the lock, may change on the way; this does not.
+    slot: Option<u16>,
+    /// Where the lock is on its way to: asked next, and only then.
+    ask: Option<Arc<Node>>,
+    from: From,
     pub(crate) deadline: LocalTime,
     back_off: BackOff,
-    /// Goes on when the client has ended: it is the end's own request.
-    outlives: bool,
+    /// The server has said where to go: there is nothing to wait for.
+    hurries: bool,
+    redirections: u32,
     /// How often it was sent.
     pub(crate) sends: u32,
     /// Whether a send that was not answered may have taken effect, or may yet do so.
     pub(crate) in_doubt: bool,
+}
+
+/// Over which connections requests travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum From {
+    /// Those of the runtime that this is called in.
+    Here,
+    /// Those of the client's own thread, also at the client's end.
+    Own,
 }
 
 /// What one try came to.
@@ -43,20 +70,157 @@ pub(crate) enum Once<R> {
     Again(Fault),
 }
 
+/// What became of requests that went to one server together.
+struct Pass<'a, R> {
+    trip: Trip<'a>,
+    answers: Vec<(usize, Result<R, Fault>)>,
+    /// Those that are to be sent again, and not necessarily there.
+    open: Vec<usize>,
+}
+
+/// Sends many requests, and each until it is answered or the deadline has come. They are not one
+/// step, and one that fails fails alone. Those to different servers travel side by side: one that
+/// does not answer delays nobody but its own.
+pub(crate) async fn send_all<R>(
+    client: &Client,
+    from: From,
+    deadline: LocalTime,
+    requests: &[Request<R>],
+) -> Vec<Result<R, Fault>> {
+    let mut answers: Vec<Option<Result<R, Fault>>> = requests.iter().map(|_| None).collect();
+    let all: Vec<usize> = (0..requests.len()).collect();
+    let mut settle = |pass: Vec<(usize, Result<R, Fault>)>| {
+        for (at, answer) in pass {
+            answers[at] = Some(answer);
+        }
+    };
+    match &client.fleet {
+        Fleet::One(node) => {
+            let trip = Trip::on(client, from, Arc::clone(node), None, deadline);
+            let mut pass = trip.pass(requests, all).await;
+            while !pass.open.is_empty() {
+                settle(pass.answers);
+                pass = pass.trip.pass(requests, pass.open).await;
+            }
+            settle(pass.answers);
+        }
+        Fleet::Cluster(_) => {
+            let mut passes = Vec::new();
+            let back_off = BackOff::new(PAUSE_MIN, PAUSE_MAX);
+            let mut open = Some((all, back_off, 0));
+            loop {
+                if let Some((open, back_off, redirections)) = open.take() {
+                    for (node, open) in by_owner(client, requests, open) {
+                        let mut trip = Trip::on(client, from, node, None, deadline);
+                        (trip.back_off, trip.redirections) = (back_off, redirections);
+                        passes.push(Box::pin(trip.pass(requests, open)));
+                    }
+                }
+                if passes.is_empty() {
+                    break;
+                }
+                let pass = first_of(&mut passes).await;
+                settle(pass.answers);
+                if !pass.open.is_empty() {
+                    open = Some((pass.open, pass.trip.back_off, pass.trip.redirections));
+                }
+            }
+        }
+    }
+    answers.into_iter().map(|answer| answer.expect("each is answered")).collect()
+}
+
+/// Which requests go to which server.
+fn by_owner<R>(
+    client: &Client,
+    requests: &[Request<R>],
+    open: Vec<usize>,
+) -> Vec<(Arc<Node>, Vec<usize>)> {
+    let mut groups: Vec<(Arc<Node>, Vec<usize>)> = Vec::new();
+    for at in open {
+        let node = client.node_of(Some(slot_of_request(&requests[at])));
+        match groups.iter_mut().find(|(known, _)| known.id == node.id) {
+            Some((_, group)) => group.push(at),
+            None => groups.push((node, vec![at])),
+        }
+    }
+    groups
+}
+
+fn slot_of_request<R>(request: &Request<R>) -> u16 {
+    // EVALSHA, the digest, the number of keys, the first key.
+    match request.by_digest().args_iter().nth(3) {
+        Some(Arg::Simple(key)) => slot_of(key),
+        _ => 0,
+    }
+}
+
+/// Waits for whichever is ready first and takes it out.
+async fn first_of<F: Future>(futures: &mut Vec<Pin<Box<F>>>) -> F::Output {
+    poll_fn(|cx| {
+        for at in 0..futures.len() {
+            if let Poll::Ready(output) = futures[at].as_mut().poll(cx) {
+                drop(futures.swap_remove(at));
+                return Poll::Ready(output);
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}
+
 impl<'a> Trip<'a> {
-    /// From where this is called.
-    pub(crate) fn from_here(client: &'a Client, deadline: LocalTime) -> Self {
-        Self::on(client, client.lanes.here(), deadline, false)
+    /// To whoever has a lock, from where this is called.
+    pub(crate) fn from_here(client: &'a Client, keys: &LockKeys, deadline: LocalTime) -> Self {
+        let slot = client.fleet.cluster().map(|_| slot_of(keys.state().as_bytes()));
+        Self::on(client, From::Here, client.node_of(slot), slot, deadline)
     }
 
-    /// Over the connection of the client's own thread, also at the client's end.
-    pub(crate) fn own(client: &'a Client, deadline: LocalTime) -> Self {
-        Self::on(client, Arc::clone(client.lanes.own()), deadline, true)
+    /// To one server, from where this is called.
+    pub(crate) fn to(client: &'a Client, node: &Arc<Node>, deadline: LocalTime) -> Self {
+        Self::on(client, From::Here, Arc::clone(node), None, deadline)
     }
 
-    fn on(client: &'a Client, lane: Arc<Lane>, deadline: LocalTime, outlives: bool) -> Self {
-        let back_off = BackOff::new(PAUSE_MIN, PAUSE_MAX);
-        Self { client, lane, deadline, back_off, outlives, sends: 0, in_doubt: false }
+    fn on(
+        client: &'a Client,
+        from: From,
+        node: Arc<Node>,
+        slot: Option<u16>,
+        deadline: LocalTime,
+    ) -> Self {
+        Self {
+            lane: way(&node, from),
+            client,
+            node,
+            slot,
+            ask: None,
+            from,
+            deadline,
+            back_off: BackOff::new(PAUSE_MIN, PAUSE_MAX),
+            hurries: false,
+            redirections: 0,
+            sends: 0,
+            in_doubt: false,
+        }
+    }
+
+    /// Turns to the server that has the lock now.
+    pub(crate) fn aim(&mut self) {
+        if self.slot.is_some() {
+            let node = match &self.ask {
+                Some(node) => Arc::clone(node),
+                None => self.client.node_of(self.slot),
+            };
+            if node.id != self.node.id {
+                self.lane = way(&node, self.from);
+                self.node = node;
+            }
+        }
+    }
+
+    /// The server that it goes to.
+    pub(crate) fn site(&self) -> &Arc<Site> {
+        self.node.site()
     }
 
     /// Sends a request until it is answered or the deadline has come.
@@ -74,10 +238,13 @@ impl<'a> Trip<'a> {
     /// # Errors
     /// `fault`, when there is no time for another try.
     pub(crate) async fn pause(&mut self, fault: Fault) -> Result<(), Fault> {
-        if self.client.has_ended() && !self.outlives {
+        if self.client.has_ended() && self.from == From::Here {
             return Err(ended());
         }
         let clock = &self.client.dial.clock;
+        if std::mem::take(&mut self.hurries) && clock.now() < self.deadline {
+            return Ok(());
+        }
         let next = clock.now().after(self.back_off.pause());
         if next >= self.deadline {
             return Err(fault);
@@ -88,16 +255,18 @@ impl<'a> Trip<'a> {
 
     /// Sends a request once.
     pub(crate) async fn once<R>(&mut self, request: &Request<R>) -> Once<R> {
+        self.aim();
+        let asks = self.ask.take().is_some();
         let link = match self.link().await {
             Ok(link) => link,
             Err(fault) if fault.is_retryable() => return Once::Again(fault),
             Err(fault) => return Once::Answer(Err(fault)),
         };
-        let mut answer = self.exchange(&link, request.by_digest()).await;
+        let mut answer = self.exchange(&link, request.by_digest(), asks).await;
         if let Err(error) = &answer
             && error::remedy(error) == Remedy::SendScript
         {
-            answer = self.exchange(&link, &request.by_text()).await;
+            answer = self.exchange(&link, &request.by_text(), asks).await;
         }
         match answer {
             Ok(value) => Once::Answer(request.read(value).map_err(|fault| self.named(fault))),
@@ -105,48 +274,47 @@ impl<'a> Trip<'a> {
         }
     }
 
-    /// Sends many requests, and each until it is answered or the deadline has come. They are not one
-    /// step, and one that fails fails alone.
-    pub(crate) async fn send_all<R>(&mut self, requests: &[Request<R>]) -> Vec<Result<R, Fault>> {
-        let mut answers: Vec<Option<Result<R, Fault>>> = requests.iter().map(|_| None).collect();
-        let mut open: Vec<usize> = (0..requests.len()).collect();
-        let mut by_text = false;
-        while !open.is_empty() {
-            let batch = &open[..open.len().min(BATCH)];
-            let (again, forgotten) = self.batch(requests, batch, by_text, &mut answers).await;
+    /// Sends requests to one server until each is answered, or has to be sent again after a pause.
+    async fn pass<R>(mut self, requests: &[Request<R>], mut open: Vec<usize>) -> Pass<'a, R> {
+        let (mut answers, mut late) = (Vec::new(), Vec::new());
+        let (mut by_text, mut why) = (false, None);
+        while !open.is_empty() && why.is_none() {
+            let rest = open.split_off(open.len().min(BATCH));
+            let sent = self.batch(requests, open, by_text, &mut answers).await;
             // The texts are sent once for each script that the server has forgotten.
-            by_text = forgotten && !by_text;
-            open.retain(|at| answers[*at].is_none());
-            if let Some(fault) = again
-                && let Err(fault) = self.pause(fault).await
-            {
-                for at in open.drain(..) {
-                    answers[at] = Some(Err(fault.clone()));
-                }
-            }
+            by_text = !sent.forgotten.is_empty() && !by_text;
+            open = sent.forgotten;
+            open.extend(rest);
+            late.extend(sent.late);
+            why = sent.why;
         }
-        answers.into_iter().map(|answer| answer.expect("each is answered")).collect()
+        late.extend(open);
+        if let Some(fault) = why
+            && let Err(fault) = self.pause(fault).await
+        {
+            answers.extend(late.drain(..).map(|at| (at, Err(fault.clone()))));
+        }
+        Pass { trip: self, answers, open: late }
     }
 
-    /// Sends some of the requests once. Gives why some are to be sent again after a pause, and
-    /// whether the server has forgotten a script.
+    /// Sends some of the requests once.
     async fn batch<R>(
         &mut self,
         requests: &[Request<R>],
-        batch: &[usize],
+        batch: Vec<usize>,
         by_text: bool,
-        answers: &mut [Option<Result<R, Fault>>],
-    ) -> (Option<Fault>, bool) {
+        answers: &mut Vec<(usize, Result<R, Fault>)>,
+    ) -> Sent {
         let link = match self.link().await {
             Ok(link) => link,
-            Err(fault) if fault.is_retryable() => return (Some(fault), false),
+            Err(fault) if fault.is_retryable() => return Sent::late(batch, fault),
             Err(fault) => {
-                batch.iter().for_each(|at| answers[*at] = Some(Err(fault.clone())));
-                return (None, false);
+                answers.extend(batch.into_iter().map(|at| (at, Err(fault.clone()))));
+                return Sent::default();
             }
         };
         let mut pipeline = redis::pipe();
-        for at in batch {
+        for at in &batch {
             let request = &requests[*at];
             pipeline.add_command(if by_text {
                 request.by_text()
@@ -158,36 +326,51 @@ impl<'a> Trip<'a> {
         let values = match link.ask_all(&pipeline).await {
             Ok(values) => values,
             Err(error) => match self.failed::<R>(&link, &error) {
-                Once::Again(fault) => return (Some(fault), false),
+                Once::Again(fault) => return Sent::late(batch, fault),
                 Once::Answer(answer) => {
                     let fault = answer.err().unwrap_or_else(|| self.lost());
-                    batch.iter().for_each(|at| answers[*at] = Some(Err(fault.clone())));
-                    return (None, false);
+                    answers.extend(batch.into_iter().map(|at| (at, Err(fault.clone()))));
+                    return Sent::default();
                 }
             },
         };
-        let (mut again, mut forgotten) = (None, false);
-        for (at, value) in batch.iter().zip(values) {
-            let answer = match value {
-                Value::ServerError(error) => {
-                    let error = error.into();
-                    if error::remedy(&error) == Remedy::SendScript && !by_text {
-                        forgotten = true;
-                        continue;
-                    }
-                    match self.failed(&link, &error) {
-                        Once::Answer(answer) => answer,
-                        Once::Again(fault) => {
-                            again = Some(fault);
-                            continue;
-                        }
-                    }
+        let mut sent = Sent::default();
+        for (at, value) in batch.into_iter().zip(values) {
+            let error: RedisError = match value {
+                Value::ServerError(error) => error.into(),
+                value => {
+                    let answer = requests[at].read(value).map_err(|fault| self.named(fault));
+                    answers.push((at, answer));
+                    continue;
                 }
-                value => requests[*at].read(value).map_err(|fault| self.named(fault)),
             };
-            answers[*at] = Some(answer);
+            if error::remedy(&error) == Remedy::SendScript && !by_text {
+                sent.forgotten.push(at);
+                continue;
+            }
+            let mut tried = self.failed(&link, &error);
+            if let Some(target) = self.ask.take() {
+                // It is on its way: this one is asked for where it goes to.
+                let mut aside = Trip::on(self.client, self.from, target, None, self.deadline);
+                tried = aside.once_asking(&requests[at]).await;
+            }
+            match tried {
+                Once::Answer(answer) => answers.push((at, answer)),
+                Once::Again(fault) => {
+                    sent.late.push(at);
+                    sent.why = Some(fault);
+                }
+            }
         }
-        (again, forgotten)
+        sent
+    }
+
+    /// Sends a request once to the server that its lock is on its way to.
+    async fn once_asking<R>(&mut self, request: &Request<R>) -> Once<R> {
+        self.ask = Some(Arc::clone(&self.node));
+        let tried = self.once(request).await;
+        self.ask = None;
+        tried
     }
 
     /// A connection, within the deadline. A runtime that does not connect soon may be blocked by
@@ -197,37 +380,59 @@ impl<'a> Trip<'a> {
             if let Some(link) = self.lane.open_link() {
                 return Ok(link);
             }
-            let is_own = Arc::ptr_eq(&self.lane, self.client.lanes.own());
+            let is_own = Arc::ptr_eq(&self.lane, self.node.lanes.own());
             let (now, soon) = (self.client.now(), self.client.dial.config.reply_limit());
             if !is_own && self.lane.connects_since().is_some_and(|since| since.after(soon) <= now) {
                 // Somebody has waited for that already.
-                self.lane = Arc::clone(self.client.lanes.own());
+                self.lane = Arc::clone(self.node.lanes.own());
                 continue;
             }
             let soon = now.after(soon);
-            let limit = if is_own { self.deadline } else { self.deadline.min(soon) };
+            // Another server of a cluster may have the lock before this one can be reached.
+            let is_cluster = self.client.fleet.cluster().is_some();
+            let patient = is_own && !is_cluster;
+            let limit = if patient { self.deadline } else { self.deadline.min(soon) };
             let limit = Sleep::until(Arc::clone(&self.client.dial.clock), limit);
             match before(limit, self.lane.link()).await {
                 Some(Ok(link)) => return Ok(link),
-                Some(Err(NoLink::Fault(fault))) => return Err(fault),
+                Some(Err(NoLink::Fault(fault))) => {
+                    self.doubt();
+                    return Err(fault);
+                }
                 None | Some(Err(NoLink::Gone)) if !is_own && self.client.now() < self.deadline => {
-                    self.lane = Arc::clone(self.client.lanes.own());
+                    self.lane = Arc::clone(self.node.lanes.own());
                 }
                 Some(Err(NoLink::Gone)) => return Err(ended()),
-                None => return Err(self.silent()),
+                None => {
+                    self.doubt();
+                    return Err(self.silent());
+                }
             }
+        }
+    }
+
+    /// What is known of the cluster may be wrong.
+    fn doubt(&self) {
+        if let Some(cluster) = self.client.fleet.cluster() {
+            cluster.doubted.notify_one();
         }
     }
 
     /// One request and its answer. The first is limited by the watch over the connection, which
     /// takes no timer; another try ends with the deadline at the latest.
-    async fn exchange(&mut self, link: &Link, command: &redis::Cmd) -> Result<Value, RedisError> {
+    async fn exchange(
+        &mut self,
+        link: &Link,
+        command: &Cmd,
+        asks: bool,
+    ) -> Result<Value, RedisError> {
         self.sends += 1;
-        let answer = if self.sends == 1 {
+        let answer = if self.sends == 1 && !asks {
             link.ask(command).await
         } else {
+            let answer = pin!(ask_once(link, command, asks));
             let limit = Sleep::until(Arc::clone(&self.client.dial.clock), self.deadline);
-            match before(limit, link.ask(command)).await {
+            match before(limit, answer).await {
                 Some(answer) => answer,
                 None => Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()),
             }
@@ -245,16 +450,21 @@ impl<'a> Trip<'a> {
             Remedy::None | Remedy::SendScript => {
                 Once::Answer(Err(error::fault(&self.lane.site().place, error)))
             }
-            Remedy::Wait => Once::Again(error::fault(&self.lane.site().place, error)),
+            Remedy::Wait => {
+                self.doubt();
+                Once::Again(error::fault(&self.lane.site().place, error))
+            }
+            Remedy::Follow => self.follow(link, error),
             Remedy::FindMaster => {
                 link.cut();
                 Once::Again(error::fault(&self.lane.site().place, error))
             }
             Remedy::Reconnect => {
                 self.in_doubt = true;
+                self.doubt();
                 if link.is_over() {
                     // The runtime that drove it may be blocked: the client's thread is not.
-                    self.lane = Arc::clone(self.client.lanes.own());
+                    self.lane = Arc::clone(self.node.lanes.own());
                     return Once::Again(self.lost());
                 }
                 // The deadline came first, or what was read made no sense.
@@ -264,6 +474,25 @@ impl<'a> Trip<'a> {
                 Once::Again(self.silent())
             }
         }
+    }
+
+    /// The server has sent it elsewhere.
+    fn follow<R>(&mut self, link: &Link, error: &RedisError) -> Once<R> {
+        let fault = error::fault(&self.lane.site().place, error);
+        let Some(cluster) = self.client.fleet.cluster() else { return Once::Answer(Err(fault)) };
+        let Some((slot, to)) = redirection(error, link.endpoint()) else {
+            // It does not know the other's address yet.
+            self.doubt();
+            return Once::Again(again(fault));
+        };
+        if error::is_ask(error) {
+            self.ask = Some(cluster.node(&to));
+        } else {
+            cluster.moved(slot, &to);
+        }
+        self.redirections += 1;
+        self.hurries = !self.redirections.is_multiple_of(HURRIES);
+        Once::Again(again(fault))
     }
 
     fn lost(&self) -> Fault {
@@ -280,4 +509,43 @@ impl<'a> Trip<'a> {
     fn named(&self, fault: Fault) -> Fault {
         Fault::new(fault.kind(), format!("{}: {fault}", self.lane.site().place.as_str()))
     }
+}
+
+/// What became of requests that were sent once.
+#[derive(Default)]
+struct Sent {
+    /// The server has forgotten their scripts.
+    forgotten: Vec<usize>,
+    /// To be sent again after a pause, and why.
+    late: Vec<usize>,
+    why: Option<Fault>,
+}
+
+impl Sent {
+    fn late(batch: Vec<usize>, why: Fault) -> Self {
+        Self { forgotten: Vec::new(), late: batch, why: Some(why) }
+    }
+}
+
+/// The lane to a server.
+fn way(node: &Node, from: From) -> Arc<Lane> {
+    match from {
+        From::Here => node.lanes.here(),
+        From::Own => Arc::clone(node.lanes.own()),
+    }
+}
+
+async fn ask_once(link: &Link, command: &Cmd, asks: bool) -> Result<Value, RedisError> {
+    if !asks {
+        return link.ask(command).await;
+    }
+    let mut both = redis::pipe();
+    both.cmd("ASKING").add_command(command.clone());
+    let mut answers = link.ask_all(&both).await?;
+    Ok(answers.pop().unwrap_or(Value::Nil))
+}
+
+/// A server that sends a request elsewhere has not refused it.
+fn again(fault: Fault) -> Fault {
+    Fault::new(FaultKind::Unavailable, fault.to_string())
 }
