@@ -167,7 +167,12 @@ impl LeaseRef {
         Ok(matches!(answers[..], [Renewed::Held { .. }]))
     }
 
-    /// Gives the grant back and says whether it was alive. A waiter with this token stays queued.
+    /// Gives the grant back and says whether it was alive. A waiter with this token stays queued: so
+    /// the store is asked twice, whether it is a grant, and then for its release.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before its end leaves open whether the grant was given back; it can be
+    /// asked for again (rule T6).
     ///
     /// # Errors
     /// `Backend`, `ShutDown`.
@@ -184,6 +189,13 @@ impl LeaseRef {
 
     /// Checks the grant, binds it to this manager's client and makes a guard of it. Await it, or
     /// add [`renew`](Adopt::renew) first. `None`: the grant is gone.
+    ///
+    /// # Fairness
+    /// It waits for nobody and nothing: the grant is there, or it is not.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before its end may leave the grant bound to this client: it ends with its
+    /// TTL or with the client then, unless it is adopted again.
     pub fn adopt(&self) -> Adopt {
         Adopt { of: self.clone(), renew: false }
     }

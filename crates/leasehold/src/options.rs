@@ -283,8 +283,14 @@ impl Acquire {
         pollster::block_on(self.into_future())
     }
 
-    /// Acquires, runs `work` and releases, also when `work` panics or the future is dropped: the
-    /// work is dropped first, then the grant (rule W7).
+    /// Acquires, runs `work` and releases, also when `work` panics.
+    ///
+    /// # Fairness
+    /// First come, first served, as the acquisition itself.
+    ///
+    /// # Cancel safety
+    /// Dropping the future takes the request back, or drops the work first and then the grant (rule
+    /// W7).
     ///
     /// # Errors
     /// [`RunError::Acquire`] when the lock was not granted, with `Reentrant` when an enclosing
@@ -341,6 +347,12 @@ impl TryAcquire {
     }
 
     /// As [`Acquire::run`], with `None` for busy.
+    ///
+    /// # Fairness
+    /// It never goes before who waits.
+    ///
+    /// # Cancel safety
+    /// As [`Acquire::run`].
     ///
     /// # Errors
     /// As [`Acquire::run`].

@@ -104,6 +104,9 @@ impl NamedMutex {
     /// Completes when nobody holds the lock, at once or later, also by an expiry; a hand-off from one
     /// holder to the next is no unlock. Acquires nothing (rules U1, U2).
     ///
+    /// # Fairness
+    /// All who watch are told together; nobody is kept from a lock by them.
+    ///
     /// # Cancel safety
     /// Dropping the future changes nothing.
     ///

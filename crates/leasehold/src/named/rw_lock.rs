@@ -212,6 +212,9 @@ impl NamedRwLock {
     /// Completes when a read would be granted, at once or later, also by an expiry; a hand-off from one
     /// holder to the next is no unlock. Acquires nothing (rules U1, U2).
     ///
+    /// # Fairness
+    /// All who watch are told together; nobody is kept from a lock by them.
+    ///
     /// # Cancel safety
     /// Dropping the future changes nothing.
     ///
@@ -223,6 +226,9 @@ impl NamedRwLock {
 
     /// Completes when nobody reads or writes, at once or later, also by an expiry; a hand-off from one
     /// holder to the next is no unlock. Acquires nothing (rules U1, U2).
+    ///
+    /// # Fairness
+    /// All who watch are told together; nobody is kept from a lock by them.
     ///
     /// # Cancel safety
     /// Dropping the future changes nothing.

@@ -145,6 +145,9 @@ impl NamedSemaphore {
     /// Completes when a permit is free, at once or later, also by an expiry; a hand-off from one
     /// holder to the next is no unlock. Acquires nothing (rules U1, U2).
     ///
+    /// # Fairness
+    /// All who watch are told together; nobody is kept from a lock by them.
+    ///
     /// # Cancel safety
     /// Dropping the future changes nothing.
     ///
@@ -156,6 +159,9 @@ impl NamedSemaphore {
 
     /// Completes when all permits are free, at once or later, also by an expiry; a hand-off from one
     /// holder to the next is no unlock. Acquires nothing (rules U1, U2).
+    ///
+    /// # Fairness
+    /// All who watch are told together; nobody is kept from a lock by them.
     ///
     /// # Cancel safety
     /// Dropping the future changes nothing.
