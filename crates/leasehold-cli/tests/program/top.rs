@@ -8,6 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 trials! {
     it_shows_holders_and_waiters_and_leaves_the_terminal_as_it_was,
+    keys_select_a_lock_and_change_the_order,
     a_signal_gives_the_terminal_back,
     it_follows_the_size_of_the_terminal,
     control_z_stops_it_and_fg_draws_it_again,
@@ -55,6 +56,45 @@ fn it_shows_holders_and_waiters_and_leaves_the_terminal_as_it_was() {
         "the terminal is raw while it is shown, and cooked again after it"
     );
     drop(waiter);
+}
+
+fn keys_select_a_lock_and_change_the_order() {
+    let store = Store::new();
+    let mut first = store.section(&["alpha", "--label", "first"]);
+    first.is_in();
+    let mut second = store.section(&["beta", "--label", "second", "--ttl", "1m"]);
+    second.is_in();
+    let mut waiter = store.section(&["beta"]);
+    store.wait_for_counts(2, 1);
+    let mut session =
+        Session::start_sized(&store, &[PROGRAM, "top", "--every", "1h"], Some((120, 20)));
+    session.shows("q end");
+    // Drawn once for each key, so what follows the status is that picture.
+    let mut order = |keys: &str, status: &str| {
+        session.types(keys);
+        session.shows(status);
+        let picture = session.shows("q end");
+        picture.find("alpha") < picture.find("beta")
+    };
+    assert!(order("r", "by name, reversed") != order("r", "by name"));
+    assert!(!order("s", "by waiting"), "who is waited for most comes first");
+    assert!(order("s", "by held"), "who has held longest");
+    assert!(!order("s", "by ttl"), "whose TTL ends first, and none does last");
+    assert!(order("s", "by name"));
+    for (keys, label) in [("\x1b[B\r", "second"), ("\x1b[A\r", "first"), ("\x1b[F\r", "second")] {
+        session.types(keys);
+        session.shows("holder 1: pid ");
+        session.shows(&format!("({label})"));
+        session.shows("q end");
+        session.types("\x1b");
+        session.shows("NAMESPACE");
+        session.shows("q end");
+    }
+    session.types("q");
+    assert_eq!(session.end(), Some(0));
+    for section in [&mut first, &mut second, &mut waiter] {
+        assert_eq!(section.finish(), Some(0));
+    }
 }
 
 fn a_signal_gives_the_terminal_back() {
