@@ -42,6 +42,8 @@ const SOAK: Size = Size {
     stops_each: 40,
     disturbances: 140,
 };
+/// How long a process may take to connect.
+const CONNECT_BOUND: Duration = Duration::from_secs(20);
 /// How long keys may stay when nobody wants them any more.
 const KEYS_BOUND: Duration = Duration::from_secs(60);
 
@@ -127,9 +129,17 @@ impl Stage for OnRedis {
         let url = fs::read_to_string(address).expect("the address can be read");
         // Many processes start at once, on a machine however busy.
         let config = RedisConfig::new(&url)
-            .and_then(|config| config.connect_timeout(Duration::from_secs(20)))
+            .and_then(|config| config.connect_timeout(CONNECT_BOUND))
             .expect("the address is a URL");
-        Ok(Arc::new(pollster::block_on(RedisBackend::connect(config))?))
+        let begun = Instant::now();
+        loop {
+            match pollster::block_on(RedisBackend::connect(config.clone())) {
+                Ok(backend) => return Ok(Arc::new(backend)),
+                // A server that was silent for a moment, while somebody connected.
+                Err(fault) if fault.is_retryable() && begun.elapsed() < CONNECT_BOUND => {}
+                Err(fault) => return Err(fault),
+            }
+        }
     }
 
     fn disturb(&self, _: &Path, turn: u32) -> Result<Disturbance, String> {

@@ -49,6 +49,11 @@ const AT_A_TIME: usize = 500;
 /// this much anyhow, and a hundred bytes a name of a million would be four times as much.
 const NOISE_KIB: u64 = 24 * 1024;
 
+/// A URL whose commands are not given up for being one of hundreds at a time on a busy machine.
+fn patient(url: &str) -> String {
+    format!("{url}?command_timeout_ms=8000")
+}
+
 /// One crowd at a time: two would only stand in each other's way.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
@@ -60,7 +65,8 @@ fn many_names_over_one_connection(flavor: Flavor) {
     let server = Server::start(flavor).expect("installed");
     run(async {
         let proxy = Proxy::to(server.address());
-        let (holding, waiting) = (connect(&server.url()).await, connect(&proxy.url()).await);
+        let holding = connect(&patient(&server.url())).await;
+        let waiting = connect(&patient(&proxy.url())).await;
         let mut held = Vec::new();
         for index in 0..names {
             let mutex = holding.mutex(format!("name {index}")).expect("a name");
@@ -95,7 +101,7 @@ fn many_wait_for_one_name_in_order(flavor: Flavor) {
     let (_alone, waiters) = (alone(), Sizes::get().waiters);
     let server = Server::start(flavor).expect("installed");
     run(async {
-        let locks = connect(&server.url()).await;
+        let locks = connect(&patient(&server.url())).await;
         let mutex = locks.mutex("orders").expect("a name");
         let first = mutex.lock().ttl(PATIENCE * 2).await.expect("free");
         let (granted, mut grants) = unbounded_channel();
@@ -128,7 +134,7 @@ fn many_wait_for_one_name_in_order(flavor: Flavor) {
         // Those who leave are no longer in anybody's way.
         tasks.iter().for_each(tokio::task::JoinHandle::abort);
         drop(grants);
-        let late = connect(&server.url()).await;
+        let late = connect(&patient(&server.url())).await;
         let late = late.mutex("orders").expect("a name");
         let lease = late.lock().timeout(PATIENCE).await.expect("granted after all who left");
         assert!(lease.release().await.expect("answers"));
@@ -145,9 +151,7 @@ fn names_that_were_used_once_leave_nothing(flavor: Flavor) {
     let (alone, names) = (alone(), Sizes::get().once);
     let server = Server::start(flavor).expect("installed");
     let fresh = used_kib(&server);
-    // Hundreds of requests at a time on a busy machine are no reason to give one up.
-    let url = format!("{}?command_timeout_ms=30000", server.url());
-    let client = Actor::start_names(&url, names);
+    let client = Actor::start_names(&patient(&server.url()), names);
     let [early, late] = [(); 2].map(|()| client.says().parse::<u64>().expect("a number"));
     let keys = server.command(&["DBSIZE"]).int();
     drop(alone);
