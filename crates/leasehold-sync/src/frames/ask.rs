@@ -24,7 +24,8 @@ pub struct Ask {
 /// What is asked for: a lock, or one key of a keyed one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Target {
-    /// The lock. Of a mutex its address, which is even: no two that live at once have the same.
+    /// The lock. Of a mutex its address, which is even: no two that live at once have the same, and
+    /// what was forgotten goes with the mutex, unless that was moved since.
     /// Of a lock whose grants are shared the number it has ([`next_domain`]), for ever: a grant that
     /// was forgotten is never taken for one of a later lock in the same place.
     pub(crate) domain: u64,

@@ -89,6 +89,20 @@ pub(super) fn remove_hold(id: Id) {
     lock().unhold(id);
 }
 
+/// The lock is gone, and another one may come to be in its place: what forgotten futures held of it
+/// or wait for is none of that one's.
+#[cold]
+pub(crate) fn forget_lock(domain: u64) {
+    let mut graph = lock();
+    let all = (domain, None, 0)..=(domain, Some(NonZeroU64::MAX), Id::MAX);
+    while let Some(&(.., id)) = graph.held.range(all.clone()).next() {
+        graph.unhold(id);
+    }
+    while let Some(&(.., id)) = graph.queued.range(all.clone()).next() {
+        graph.unwait(id);
+    }
+}
+
 impl Graph {
     const fn new() -> Self {
         Self {

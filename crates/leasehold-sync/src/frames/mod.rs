@@ -36,6 +36,7 @@ use crate::error::{Error, Place};
 
 pub(crate) use self::{
     ask::{LockLabel, Order, Target, next_domain},
+    graph::forget_lock,
     waiting::Waiting,
 };
 #[allow(unused_imports, reason = "for keyed locks")]
@@ -88,7 +89,9 @@ pin_project! {
 /// around them. Spawned tasks are in no frame; see [`InCurrentScope`].
 ///
 /// A guard counts as held by the frame in which it was taken until it is dropped, wherever it was
-/// moved; and an executor that is run inside of a frame takes the tasks that it polls for a part of
+/// moved. A request counts as made in the frames in which it was polled last: one that waits and is
+/// moved into another task is taken for a part of the task that it left until it is polled again,
+/// so poll it there before anything else waits for it. And an executor that is run inside of a frame takes the tasks that it polls for a part of
 /// it, save those of Tokio (with the feature `tokio`).
 ///
 /// # Examples

@@ -108,6 +108,11 @@ impl<L: KeyedSource> AcquireKeyed<L> {
         Some(self.granted(grant))
     }
 
+    /// What one attempt is told.
+    pub(super) fn busy(&self) -> Error {
+        Error::timeout(self.kind(), Duration::ZERO).among(self.queued())
+    }
+
     pub(super) fn kind(&self) -> LockKind {
         L::kind(self.wanted.ask())
     }
@@ -151,17 +156,25 @@ impl<L: KeyedSource> AcquireKeyed<L> {
         }
     }
 
-    /// Leaves the queue. `Some`: the grant was faster, and here it is (rule Q4).
-    pub(super) fn leave(&mut self) -> Option<Grant> {
-        let place = self.place.take()?;
-        self.source.as_ref()?.table().leave(place)
+    /// Leaves the queue, and says how many wait on. `Err`: the grant was faster, and here it is
+    /// (rule Q4).
+    pub(super) fn leave(&mut self) -> Result<u32, Grant> {
+        match (self.place.take(), &self.source) {
+            (Some(place), Some(source)) => source.table().leave(place),
+            _ => Ok(0),
+        }
+    }
+
+    /// How many wait for the same.
+    pub(super) fn queued(&self) -> u32 {
+        self.source.as_ref().map_or(0, |source| source.table().queued_for(&self.wanted))
     }
 
     /// Dropped while queued.
     #[cold]
     fn leave_for_good(&mut self) {
         // A grant that nobody will see is given back, which passes it on.
-        if let Some(grant) = self.leave()
+        if let Err(grant) = self.leave()
             && let Some(source) = &self.source
         {
             source.table().release(grant);
@@ -270,7 +283,7 @@ impl<L: KeyedSource, C: Future<Output: CancelReason>> AcquireKeyedWith<L, C> {
         }
         let error = ready!(self.as_mut().poll_giving_up(cx));
         let this = self.project();
-        Poll::Ready(this.check.leave(this.acquire).ok_or(error))
+        Poll::Ready(this.check.leave(this.acquire, error))
     }
 
     /// It is queued: whichever comes first now, the cancellation or the timeout.
@@ -298,7 +311,7 @@ impl<L: KeyedSource, C: Future<Output: CancelReason>> AcquireKeyedWith<L, C> {
     ) -> Poll<Result<KeyedGuard<L>, Error>> {
         let this = self.as_mut().project();
         if *this.timeout == Some(Duration::ZERO) {
-            return Poll::Ready(Err(Error::timeout(this.acquire.kind(), Duration::ZERO)));
+            return Poll::Ready(Err(this.acquire.busy()));
         }
         if let Poll::Ready(grant) = this.acquire.poll_grant(cx) {
             return Poll::Ready(Ok(this.acquire.granted(grant)));
@@ -306,8 +319,10 @@ impl<L: KeyedSource, C: Future<Output: CancelReason>> AcquireKeyedWith<L, C> {
         let error = ready!(self.as_mut().poll_giving_up(cx));
         // Q4: the grant may have come first; then it is delivered.
         let acquire = self.project().acquire;
-        let grant = acquire.leave();
-        Poll::Ready(grant.map(|grant| acquire.granted(grant)).ok_or(error))
+        Poll::Ready(match acquire.leave() {
+            Ok(queued) => Err(error.among(queued)),
+            Err(grant) => Ok(acquire.granted(grant)),
+        })
     }
 }
 

@@ -97,7 +97,10 @@ impl Check {
                 Arrived::Queued(queued, checking, deadlock) => {
                     acquire.place = Some(queued);
                     self.checking = Some(checking);
-                    return deadlock.map_or(Poll::Pending, |error| self.give_up(acquire, error));
+                    return match deadlock {
+                        None => Poll::Pending,
+                        Some(error) => Poll::Ready(self.leave(acquire, error)),
+                    };
                 }
             }
         }
@@ -110,13 +113,13 @@ impl Check {
             Ok(Some(share)) => {
                 let ask = Some(checking.ask);
                 let grant = table(acquire).shared(&acquire.wanted, share.grant());
-                if let Some(own) = self.leave_queue(acquire) {
+                if let Err(own) = self.leave_queue(acquire) {
                     // It needs none of its own.
                     table(acquire).release(own);
                 }
                 Poll::Ready(Ok(Checked { grant, ask, share: Some(share) }))
             }
-            Err(error) => self.give_up(acquire, error),
+            Err(error) => Poll::Ready(self.leave(acquire, error)),
         }
     }
 
@@ -125,7 +128,7 @@ impl Check {
         &self,
         acquire: &mut AcquireKeyed<L>,
     ) -> Result<Checked, Error> {
-        let (place, kind) = (self.place(), acquire.kind());
+        let place = self.place();
         let AcquireKeyed { source, wanted, .. } = acquire;
         let Some(source) = source else { panic!("polled again after it was ready") };
         let table = source.table();
@@ -142,33 +145,28 @@ impl Check {
                 let ask = in_a_frame().then(|| ask_for::<L>(table, grant, place));
                 Ok(Checked { grant, ask, share: None })
             }
-            None => Err(Error::timeout(kind, std::time::Duration::ZERO)),
+            None => Err(acquire.busy()),
         }
     }
 
-    /// The record goes first, then the place; if the grant was faster, it is delivered.
+    /// Gives up. The record goes first, then the place; if the grant was faster, it is delivered:
+    /// somebody may have given up meanwhile, so that nothing is wrong any more.
     pub(super) fn leave<L: KeyedSource>(
         &mut self,
         acquire: &mut AcquireKeyed<L>,
-    ) -> Option<Checked> {
-        let grant = self.leave_queue(acquire)?;
-        Some(self.granted_after(grant))
+        error: Error,
+    ) -> Result<Checked, Error> {
+        match self.leave_queue(acquire) {
+            Ok(queued) => Err(error.among(queued)),
+            Err(grant) => Ok(self.granted_after(grant)),
+        }
     }
 
-    fn leave_queue<L: KeyedSource>(&mut self, acquire: &mut AcquireKeyed<L>) -> Option<Grant> {
+    fn leave_queue<L: KeyedSource>(&mut self, acquire: &mut AcquireKeyed<L>) -> Result<u32, Grant> {
         if let Some(checking) = &mut self.checking {
             checking.waiting.end();
         }
         acquire.leave()
-    }
-
-    fn give_up<L: KeyedSource>(
-        &mut self,
-        acquire: &mut AcquireKeyed<L>,
-        error: Error,
-    ) -> Poll<Result<Checked, Error>> {
-        // Somebody may have given up meanwhile, so that nothing is wrong any more.
-        Poll::Ready(self.leave(acquire).ok_or(error))
     }
 
     fn granted_after(&mut self, grant: Grant) -> Checked {

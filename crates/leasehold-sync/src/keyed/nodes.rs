@@ -17,6 +17,8 @@ pub(super) struct Nodes<T> {
 struct Node<T> {
     prev: u32,
     next: u32,
+    /// Of the first in a ring: how many are in it.
+    ring: u32,
     value: T,
 }
 
@@ -49,7 +51,7 @@ impl<T> Nodes<T> {
 
     /// Puts a new node behind all of a ring.
     pub(super) fn push_back(&mut self, head: &mut u32, value: T) -> u32 {
-        let index = self.pool.insert(Node { prev: NIL, next: NIL, value });
+        let index = self.pool.insert(Node { prev: NIL, next: NIL, ring: 1, value });
         let index = u32::try_from(index).expect("fewer than 2^32 requests");
         assert!(index < NIL - 1);
         self.linked += 1;
@@ -60,7 +62,8 @@ impl<T> Nodes<T> {
             let last = self.pool[*head as usize].prev;
             self.link(index, last, *head);
             self.pool[last as usize].next = index;
-            self.pool[*head as usize].prev = index;
+            let first = &mut self.pool[*head as usize];
+            (first.prev, first.ring) = (index, first.ring + 1);
         }
         index
     }
@@ -76,11 +79,18 @@ impl<T> Nodes<T> {
             *head = NIL;
             return;
         }
+        let left = self.ring(*head) - 1;
         self.pool[prev as usize].next = next;
         self.pool[next as usize].prev = prev;
         if *head == index {
             *head = next;
         }
+        self.pool[*head as usize].ring = left;
+    }
+
+    /// How many are in the ring that begins with `head`.
+    pub(super) fn ring(&self, head: u32) -> u32 {
+        if head == NIL { 0 } else { self.pool[head as usize].ring }
     }
 
     /// The node before, in the ring that begins with `head`.
@@ -121,14 +131,16 @@ mod tests {
         for leaver in 0..4 {
             let (mut nodes, mut head) = (Nodes::new(), NIL);
             let indices: Vec<u32> = (0..4).map(|n| nodes.push_back(&mut head, n)).collect();
+            assert_eq!(nodes.ring(head), 4);
             nodes.unlink(&mut head, indices[leaver]);
-            assert_eq!(nodes.remove(indices[leaver]), leaver);
+            assert_eq!((nodes.remove(indices[leaver]), nodes.ring(head)), (leaver, 3));
             let mut order = Vec::new();
             while head != NIL {
                 let first = head;
                 assert_eq!(nodes.before(head, first), None);
                 nodes.unlink(&mut head, first);
                 order.push(nodes.remove(first));
+                assert_eq!(nodes.ring(head) as usize, 3 - order.len());
             }
             assert_eq!(order, (0..4).filter(|n| *n != leaver).collect::<Vec<_>>());
         }

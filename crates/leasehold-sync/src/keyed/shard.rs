@@ -65,12 +65,22 @@ pub(super) enum Arrival {
     Granted(NonZeroU32),
     /// The index of the waiter.
     Queued(u32),
-    /// Neither: the key is known by another id than the one that was named.
+    /// Neither: the key may be known by another name by now.
     Renamed,
+}
+
+/// What a key is known by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Name {
+    pub(super) id: NonZeroU32,
+    /// The next id of the shard when it was named.
+    next: NonZeroU32,
 }
 
 /// What a waiter that leaves the queue leaves behind.
 pub(super) struct Gone<K> {
+    /// How many wait for the key still.
+    pub(super) queued: u32,
     pub(super) gate: u32,
     pub(super) waker: Option<Waker>,
     /// The key, if its entry is gone too.
@@ -100,6 +110,16 @@ impl<K> Shard<K> {
         self.waiters.as_ref().map_or(0, |waiters| waiters.linked())
     }
 
+    /// How many wait for a key.
+    pub(super) fn queued_for(&self, hash: u32, key: &Option<K>) -> u32
+    where
+        K: Eq,
+    {
+        let entry = self.table.find(expand(hash), is_of(hash, key));
+        let ring = |waiters: &Nodes<Waiter>| entry.map(|entry| waiters.ring(entry.queue));
+        self.waiters.as_deref().and_then(ring).unwrap_or(0)
+    }
+
     pub(super) const fn live(&self, access: Access) -> u32 {
         self.live[access as usize]
     }
@@ -116,74 +136,81 @@ impl<K> Shard<K> {
     where
         K: Eq,
     {
-        let id = self.next_id_for(hash);
-        let id = match find(&mut self.table, hash, key) {
-            Slot::Occupied(slot) => {
-                let entry = slot.into_mut();
-                if !entry.admits(access) {
-                    return None;
-                }
-                entry.take(access);
-                entry.id
-            }
-            Slot::Vacant(slot) => {
-                let mut entry = Entry::new(key, hash, id);
-                entry.take(access);
-                slot.insert(entry);
-                self.advance_id();
-                id
-            }
-        };
+        let next = self.next_id_for(hash);
+        let found = self.table.entry(expand(hash), is_of(hash, key), hash_of);
+        let id = admit(found, key, hash, next, access)?;
+        if id == next {
+            self.advance_id();
+        }
         self.count(access);
         Some(id)
     }
 
-    /// The id of the entry of a key, or, if there is none, one that is kept for it.
-    pub(super) fn name(&mut self, hash: u32, key: &Option<K>) -> NonZeroU32
+    /// As [`Self::take`], of a key that goes by that name: no keys are compared.
+    pub(super) fn take_named(
+        &mut self,
+        hash: u32,
+        key: &mut Option<K>,
+        access: Access,
+        name: NonZeroU32,
+    ) -> Option<NonZeroU32> {
+        let found = self.table.entry(expand(hash), named(hash, name), hash_of);
+        let id = admit(found, key, hash, name, access)?;
+        // Every new entry takes an id, so that names that are older are known to be.
+        self.advance_id();
+        self.count(access);
+        Some(id)
+    }
+
+    /// The name of a key: the id of its entry, or, if there is none, one that is kept for it.
+    pub(super) fn name(&mut self, hash: u32, key: &Option<K>) -> Name
     where
         K: Eq,
     {
-        let same = |entry: &Entry<K>| entry.hash == hash && Some(&entry.key) == key.as_ref();
-        if let Some(entry) = self.table.find(expand(hash), same) {
-            return entry.id;
+        if let Some(entry) = self.table.find(expand(hash), is_of(hash, key)) {
+            return Name { id: entry.id, next: self.next_id };
         }
         let id = self.next_id_for(hash);
         self.advance_id();
-        id
+        Name { id, next: self.next_id }
+    }
+
+    /// Whether the key goes by that name still: its entry does, or no entry was made since.
+    pub(super) fn goes_by(&self, hash: u32, name: Name) -> bool {
+        self.next_id == name.next || self.is_known(hash, name.id)
     }
 
     /// Queues the request, which was not granted. The key is taken if the entry is new. One
-    /// without a gate has to be counted. `None`: the entry has another id than the one `named`.
+    /// without a gate has to be counted. A key that is `named` is not compared.
     pub(super) fn queue(
         &mut self,
         hash: u32,
         key: &mut Option<K>,
         access: Access,
-        named: Option<NonZeroU32>,
+        name: Option<NonZeroU32>,
         waker: &mut Option<Waker>,
-    ) -> Option<u32>
+    ) -> u32
     where
         K: Eq,
     {
         let next = self.next_id_for(hash);
-        let id = named.unwrap_or(next);
-        let mut slot = match find(&mut self.table, hash, key) {
-            Slot::Occupied(slot) => slot,
-            Slot::Vacant(slot) => slot.insert(Entry::new(key, hash, id)),
+        let found = match name {
+            None => self.table.entry(expand(hash), is_of(hash, key), hash_of),
+            Some(name) => self.table.entry(expand(hash), named(hash, name), hash_of),
+        };
+        let (mut slot, is_new) = match found {
+            Slot::Occupied(slot) => (slot, false),
+            Slot::Vacant(slot) => (slot.insert(Entry::new(key, hash, name.unwrap_or(next))), true),
         };
         let entry = slot.get_mut();
-        if named.is_some_and(|name| name != entry.id) {
-            return None;
-        }
-        let is_next = entry.id == next;
         let (id, waker) = (entry.id, waker.take());
         let waiter = Waiter { hash, id, access, granted: false, gate: NIL, waker };
         let waiters = self.waiters.get_or_insert_with(|| Box::new(Nodes::new()));
         let waiter = waiters.push_back(&mut entry.queue, waiter);
-        if is_next {
+        if is_new {
             self.advance_id();
         }
-        Some(waiter)
+        waiter
     }
 
     /// Gives back a grant that nobody waits for, counted or not. Gives the key if nobody else has
@@ -250,13 +277,14 @@ impl<K> Shard<K> {
     pub(super) fn leave(&mut self, waiter: u32, wakers: &mut Wakers) -> Gone<K> {
         let found = self.waiters_mut().get(waiter);
         let (hash, id) = (found.hash, found.id);
-        let mut gone = Gone { gate: NIL, waker: None, key: None };
+        let mut gone = Gone { queued: 0, gate: NIL, waker: None, key: None };
         gone.key = self.with_entry(hash, id, |entry, waiters| {
             let Some(waiters) = waiters else { unreachable!("there is a waiter") };
             waiters.unlink(&mut entry.queue, waiter);
             let left = waiters.remove(waiter);
             (gone.gate, gone.waker) = (left.gate, left.waker);
             entry.settle(waiters, wakers);
+            gone.queued = waiters.ring(entry.queue);
         });
         gone
     }
@@ -332,7 +360,7 @@ impl<K> Shard<K> {
 
     #[cold]
     fn shrink(&mut self) {
-        self.table.shrink_to(self.table.len() * 2, |entry| expand(entry.hash));
+        self.table.shrink_to(self.table.len() * 2, hash_of);
     }
 
     /// What a new entry with that hash would be called: the number alone names it, and once
@@ -419,16 +447,43 @@ impl<K> Entry<K> {
     }
 }
 
-/// Where the entry of a key is, or would be. Comparing keys is foreign code: it may panic, and
-/// nothing has changed then.
+/// Grants a request of the key whose entry is there, or would be, with that id, if it is new.
+/// Gives the id that the entry has.
 #[inline]
-fn find<'a, K: Eq>(
-    table: &'a mut HashTable<Entry<K>>,
+fn admit<K>(
+    found: Slot<'_, Entry<K>>,
+    key: &mut Option<K>,
     hash: u32,
-    key: &Option<K>,
-) -> Slot<'a, Entry<K>> {
-    let same = |entry: &Entry<K>| entry.hash == hash && Some(&entry.key) == key.as_ref();
-    table.entry(expand(hash), same, |entry| expand(entry.hash))
+    id: NonZeroU32,
+    access: Access,
+) -> Option<NonZeroU32> {
+    match found {
+        Slot::Occupied(slot) => {
+            let entry = slot.into_mut();
+            if !entry.admits(access) {
+                return None;
+            }
+            entry.take(access);
+            Some(entry.id)
+        }
+        Slot::Vacant(slot) => {
+            let mut entry = Entry::new(key, hash, id);
+            entry.take(access);
+            slot.insert(entry);
+            Some(id)
+        }
+    }
+}
+
+/// Comparing keys is foreign code: it may panic, and nothing has changed then.
+#[inline]
+fn is_of<K: Eq>(hash: u32, key: &Option<K>) -> impl Fn(&Entry<K>) -> bool {
+    move |entry| entry.hash == hash && Some(&entry.key) == key.as_ref()
+}
+
+#[inline]
+fn hash_of<K>(entry: &Entry<K>) -> u64 {
+    expand(entry.hash)
 }
 
 #[inline]

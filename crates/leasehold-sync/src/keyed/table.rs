@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 
 use super::{
     ask::{Access, Ask},
-    shard::{Arrival, Shard},
+    shard::{Arrival, Name, Shard},
     sys::{Locked, Small},
     wakers::Wakers,
     whole::{Waiting, Whole, id_of, index_of},
@@ -61,7 +61,7 @@ pub(crate) struct Place {
 pub(crate) enum Outcome {
     Granted(Grant),
     Queued(Place),
-    /// Neither: the key got another name meanwhile.
+    /// Neither: the key may have got another name meanwhile.
     Renamed,
 }
 
@@ -89,8 +89,9 @@ pub(crate) struct Wanted<K> {
     hash: u32,
     /// Taken when a new entry is made for it.
     key: Option<K>,
-    /// What the entry has to be called, once that matters to anybody.
-    name: Option<NonZeroU32>,
+    /// What the key is known by, once that matters to anybody. From then on it is known by that
+    /// alone: comparing keys is foreign code, and must not run under the locks of the frames.
+    name: Option<Name>,
 }
 
 impl<K> Wanted<K> {
@@ -137,11 +138,7 @@ impl<K> Table<K> {
             self.take_whole(ask.access())
         } else {
             let mut shard = self.shard(hash).lock();
-            if shard.gated {
-                self.take_gated(&mut shard, wanted)
-            } else {
-                shard.take(hash, &mut wanted.key, ask.access())
-            }
+            if shard.gated { self.take_gated(&mut shard, wanted) } else { take(&mut shard, wanted) }
         };
         Some(Grant { hash, id: id?, ask })
     }
@@ -175,7 +172,7 @@ impl<K> Table<K> {
         }
         let name = self.shard(wanted.hash).lock().name(wanted.hash, &wanted.key);
         wanted.name = Some(name);
-        Some(full_name(wanted.hash, name))
+        Some(full_name(wanted.hash, name.id))
     }
 
     /// A share of that read of the whole set, or else of the key, which has its name.
@@ -184,7 +181,7 @@ impl<K> Table<K> {
         let Wanted { ask, hash, name, .. } = *wanted;
         match whole {
             Some(id) => Grant { hash, id, ask: Ask::ReadAll },
-            None => Grant { hash, id: name.expect("it was asked for by its name"), ask },
+            None => Grant { hash, id: name.expect("it was asked for by its name").id, ask },
         }
     }
 
@@ -252,29 +249,44 @@ impl<K> Table<K> {
         None
     }
 
-    /// Leaves the queue. A grant that came first is told, never lost (rule Q4).
-    pub(crate) fn leave(&self, place: Place) -> Option<Grant> {
+    /// Leaves the queue, and says how many wait on. `Err`: a grant that came first is told, never
+    /// lost (rule Q4).
+    pub(crate) fn leave(&self, place: Place) -> Result<u32, Grant> {
         let Place { hash, waiter, ask } = place;
         let access = ask.access();
         if ask.is_whole() {
             let granted = self.end_whole(waiter, false);
-            return granted.then_some(Grant { hash, id: id_of(waiter), ask });
+            return match granted {
+                true => Err(Grant { hash, id: id_of(waiter), ask }),
+                false => Ok(self.whole.lock().queued()),
+            };
         }
         let mut wakers = Wakers::new();
         let _gone;
         let mut shard = self.shard(hash).lock();
         if let Some(id) = shard.look(waiter, &mut None) {
-            return Some(Grant { hash, id, ask });
+            return Err(Grant { hash, id, ask });
         }
         let gone = shard.leave(waiter, &mut wakers);
-        let gate = gone.gate;
+        let (gate, queued) = (gone.gate, gone.queued);
         _gone = gone;
         if gate != super::nodes::NIL {
             self.settle_whole(|whole| whole.let_go(access, gate), &mut wakers);
         } else if shard.uncount(access) && shard.gated {
             self.settle_whole(|whole| whole.uncount(access), &mut wakers);
         }
-        None
+        Ok(queued)
+    }
+
+    /// How many wait for that key, or else for the whole set.
+    pub(crate) fn queued_for(&self, wanted: &Wanted<K>) -> u32
+    where
+        K: Eq,
+    {
+        if wanted.ask.is_whole() {
+            return self.whole.lock().queued();
+        }
+        self.shard(wanted.hash).lock().queued_for(wanted.hash, &wanted.key)
     }
 
     /// How many keys are held or waited for.
@@ -290,7 +302,7 @@ impl<K> Table<K> {
     /// How many requests wait, keyed and whole-set ones.
     pub(crate) fn queued(&self) -> usize {
         let keyed: usize = self.shards.iter().map(|shard| shard.0.lock().queued()).sum();
-        keyed + self.whole.lock().queued()
+        keyed + self.whole.lock().queued() as usize
     }
 
     fn arrive_key(&self, wanted: &mut Wanted<K>, waker: &mut Option<Waker>) -> Arrival
@@ -298,13 +310,16 @@ impl<K> Table<K> {
         K: Eq,
     {
         let (hash, access) = (wanted.hash, wanted.ask.access());
+        let name = wanted.name.map(|name| name.id);
         let mut shard = self.shard(hash).lock();
+        if wanted.name.is_some_and(|name| !shard.goes_by(hash, name)) {
+            return Arrival::Renamed;
+        }
         if !shard.gated {
-            if let Some(id) = shard.take(hash, &mut wanted.key, access) {
+            if let Some(id) = take(&mut shard, wanted) {
                 return Arrival::Granted(id);
             }
-            let queued = shard.queue(hash, &mut wanted.key, access, wanted.name, waker);
-            let Some(waiter) = queued else { return Arrival::Renamed };
+            let waiter = shard.queue(hash, &mut wanted.key, access, name, waker);
             shard.count(access);
             return Arrival::Queued(waiter);
         }
@@ -312,8 +327,7 @@ impl<K> Table<K> {
             return Arrival::Granted(id);
         }
         let mut whole = self.whole.lock();
-        let queued = shard.queue(hash, &mut wanted.key, access, wanted.name, waker);
-        let Some(waiter) = queued else { return Arrival::Renamed };
+        let waiter = shard.queue(hash, &mut wanted.key, access, name, waker);
         if whole.holds_up(access) {
             let waiting = Waiting { shard: self.shard_of(hash), waiter };
             shard.gate(waiter, whole.hold_up(access, waiting));
@@ -335,7 +349,7 @@ impl<K> Table<K> {
             return None;
         }
         let counts = shard.live(access) != u32::MAX;
-        let id = shard.take(wanted.hash, &mut wanted.key, access)?;
+        let id = take(shard, wanted)?;
         if counts {
             whole.count(access);
         }
@@ -444,6 +458,16 @@ impl<K> Table<K> {
     #[inline]
     const fn shard_of(&self, hash: u32) -> u32 {
         hash >> self.shift
+    }
+}
+
+/// Grants a keyed request that no whole-set one is in the way of, if nothing else is.
+#[inline]
+fn take<K: Eq>(shard: &mut Shard<K>, wanted: &mut Wanted<K>) -> Option<NonZeroU32> {
+    let (hash, access, key) = (wanted.hash, wanted.ask.access(), &mut wanted.key);
+    match wanted.name {
+        Some(name) if shard.goes_by(hash, name) => shard.take_named(hash, key, access, name.id),
+        _ => shard.take(hash, key, access),
     }
 }
 

@@ -73,8 +73,8 @@ impl Whole {
     }
 
     /// How many wait.
-    pub(super) const fn queued(&self) -> usize {
-        self.requests.linked()
+    pub(super) fn queued(&self) -> u32 {
+        self.requests.ring(self.queue)
     }
 
     /// Whether an arriving keyed request has to stand in a gate.

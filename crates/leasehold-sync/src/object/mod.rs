@@ -28,6 +28,10 @@ use crate::{
 /// so the place cannot become another object's meanwhile. The two ways meet: `of_arc(&object)` and
 /// `of(&*object)` are the same lock.
 ///
+/// A guard that is forgotten (`std::mem::forget`) holds for ever. Of an `Arc` it keeps the object, too;
+/// but a borrowed object may end, and then the next one of its type in the same place is locked as
+/// well: nothing but the place tells the two apart.
+///
 /// A trait object, `Arc<dyn Trait>`, has another type than what it was made from, and so another
 /// lock: take the lock always in the same form.
 ///

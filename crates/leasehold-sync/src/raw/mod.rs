@@ -241,6 +241,18 @@ impl Raw {
     }
 }
 
+/// Who holds a lock that ends, or waits for it, was forgotten: nothing else outlives its borrow.
+impl Drop for Raw {
+    #[inline]
+    fn drop(&mut self) {
+        let word = self.word.load(Ordering::Relaxed);
+        if word.is_crowded() || word.free() != word.capacity() {
+            #[cfg(not(leasehold_loom))]
+            crate::frames::forget_lock(std::ptr::from_ref(self).addr() as u64);
+        }
+    }
+}
+
 impl fmt::Debug for Raw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = self.word.settled();

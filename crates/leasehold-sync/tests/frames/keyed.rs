@@ -1,8 +1,11 @@
 //! Keyed locks that are checked (rules R2, R4 and K4).
 
-use std::pin::pin;
+use std::{
+    hash::{Hash, Hasher},
+    pin::pin,
+};
 
-use leasehold_sync::{Blocker, KeyedLock, scope};
+use leasehold_sync::{Blocker, KeyedLock, Mutex, scope};
 
 use crate::{cycle, done, pause, ready, waits};
 
@@ -249,4 +252,64 @@ fn a_writer_of_an_object_between_two_readers_is_in_the_graph() {
     assert_eq!(cycle(&told).len(), 3);
     done(writer.as_mut()).unwrap();
     assert_eq!(done(holder.as_mut()), Ok(Ok(())));
+}
+
+/// A key that asks for a lock, and waits for it, whenever it is compared.
+struct Asking(u8);
+
+static ASKED: Mutex<u32> = Mutex::new(0);
+
+impl PartialEq for Asking {
+    fn eq(&self, other: &Self) -> bool {
+        let mut held = ASKED.try_lock().expect("keys are compared one by one here");
+        *held += 1;
+        let mut behind = pin!(ASKED.run_exclusive(async |_| ()));
+        waits(behind.as_mut());
+        self.0 == other.0
+    }
+}
+
+impl Eq for Asking {}
+
+impl Hash for Asking {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+#[test]
+fn a_key_that_asks_for_locks_when_it_is_compared_stops_nobody() {
+    let keys = KeyedLock::new().checked();
+    let held = keys.unchecked().try_write(Asking(1));
+    let mut first = pin!(keys.write(Asking(1)).run(async || 1));
+    let mut second = pin!(scope(async { keys.write(Asking(1)).await.is_ok() }));
+    waits(first.as_mut());
+    waits(second.as_mut());
+    drop(held);
+    assert_eq!(done(first), Ok(1));
+    assert!(done(second));
+    assert!(keys.unchecked().is_empty());
+    assert!(*ready(ASKED.lock()) > 0, "it was compared");
+}
+
+#[test]
+fn e2_a_refused_request_says_how_many_wait_on() {
+    let keys = Keys::new().checked();
+    let mut one = pin!(keys.write(1).run(async || {
+        pause().await;
+        keys.write(2).run(async || ()).await
+    }));
+    let mut two = pin!(keys.write(2).run(async || {
+        pause().await;
+        keys.write(1).run(async || ()).await
+    }));
+    waits(one.as_mut());
+    waits(two.as_mut());
+    let mut plain = pin!(keys.unchecked().write(1));
+    waits(plain.as_mut());
+    waits(one.as_mut());
+    let error = done(two).unwrap().unwrap_err();
+    assert!(error.is_deadlock() && error.to_string().ends_with("; 1 waiting"), "{error}");
+    drop(done(one));
+    drop(done(plain));
 }

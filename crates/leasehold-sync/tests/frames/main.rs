@@ -2,8 +2,11 @@
 //! is used.
 #![cfg(not(leasehold_loom))]
 
+#[path = "../common/mod.rs"]
+mod common;
 mod deadlocks;
 mod dropped;
+mod forgotten;
 mod inherited;
 mod keyed;
 mod reentrancy;
@@ -11,46 +14,9 @@ mod shared_reads;
 mod siblings;
 mod unchecked;
 
-use std::{
-    future::{Future, poll_fn},
-    pin::Pin,
-    task::{Context, Poll, Waker},
-};
-
 use leasehold_sync::{DeadlockStep, Error, ErrorKind};
 
-/// Polls once, by hand, with a waker that does nothing.
-pub(crate) fn poll<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
-    future.poll(&mut Context::from_waker(Waker::noop()))
-}
-
-/// Polls what must be ready.
-pub(crate) fn ready<F: Future>(future: F) -> F::Output {
-    match poll(std::pin::pin!(future)) {
-        Poll::Ready(output) => output,
-        Poll::Pending => panic!("not ready at once"),
-    }
-}
-
-/// Polls what must wait.
-pub(crate) fn waits<F: Future + ?Sized>(future: Pin<&mut F>) {
-    assert!(poll(future).is_pending(), "ready already");
-}
-
-/// Polls what must be ready.
-pub(crate) fn done<F: Future + ?Sized>(future: Pin<&mut F>) -> F::Output {
-    match poll(future) {
-        Poll::Ready(output) => output,
-        Poll::Pending => panic!("not ready yet"),
-    }
-}
-
-/// Lets others go once.
-pub(crate) async fn pause() {
-    let mut paused = false;
-    poll_fn(|_| if std::mem::replace(&mut paused, true) { Poll::Ready(()) } else { Poll::Pending })
-        .await;
-}
+pub(crate) use common::{done, pause, poll, ready, waits};
 
 /// The lines of the two places of a reentrant request: where it is held, where it is asked for.
 #[track_caller]

@@ -213,3 +213,30 @@ fn signal() -> (impl FnOnce(&'static str), impl Future<Output = &'static str>) {
     });
     (stop, received)
 }
+
+#[test]
+fn e2_an_error_says_how_many_wait_for_the_same() {
+    let lock = KeyedLock::new();
+    let held = (lock.try_write(1), lock.try_write(2));
+    let mut others = [1, 1, 2].map(|key| Box::pin(lock.read(key)));
+    for other in &mut others {
+        assert!(poll(other.as_mut()).is_pending());
+    }
+    let told = |error: leasehold_sync::Error, waiting: &str| {
+        assert!(error.to_string().ends_with(waiting), "{error}");
+    };
+    told(ready(lock.write(1).timeout(Duration::ZERO)).unwrap_err(), "not free; 2 waiting");
+    let mut woken = 0;
+    let second = std::future::poll_fn(|_| {
+        woken += 1;
+        if woken > 2 { Poll::Ready("enough") } else { Poll::Pending }
+    });
+    let mut gives_up = Box::pin(lock.write(2).cancel_on(second));
+    assert!(poll(gives_up.as_mut()).is_pending());
+    told(ready(gives_up).unwrap_err(), "cancelled: enough; 1 waiting");
+    let mut all = Box::pin(lock.write_all());
+    assert!(poll(all.as_mut()).is_pending());
+    told(ready(lock.read_all().timeout(Duration::ZERO)).unwrap_err(), "not free; 1 waiting");
+    told(ready(lock.write(3).timeout(Duration::ZERO)).unwrap_err(), "not free");
+    drop((held, others));
+}

@@ -6,6 +6,8 @@ mod bad_input;
 mod blocking_threads;
 mod cancellation;
 mod capacity_changes;
+#[path = "../common/mod.rs"]
+mod common;
 mod dropped_anywhere;
 mod every_runtime;
 mod fairness;
@@ -21,58 +23,13 @@ mod upgrades;
 mod wakers;
 mod watching;
 
-use std::{
-    future::Future,
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    task::{Context, Poll, Wake, Waker},
-    time::Duration,
-};
-
-pub(crate) const HOUR: Duration = Duration::from_secs(3600);
-
-/// Counts how often it is woken.
-#[derive(Default)]
-pub(crate) struct Count(AtomicUsize);
-
-impl Count {
-    pub(crate) fn new() -> (Arc<Self>, Waker) {
-        let count = Arc::new(Self::default());
-        (Arc::clone(&count), Waker::from(count))
-    }
-
-    pub(crate) fn get(&self) -> usize {
-        self.0.load(Ordering::SeqCst)
-    }
-}
-
-impl Wake for Count {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-/// Polls once, by hand, with a waker that does nothing.
-pub(crate) fn poll<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
-    future.poll(&mut Context::from_waker(Waker::noop()))
-}
-
-/// Polls what must be ready.
-pub(crate) fn ready<F: Future>(future: F) -> F::Output {
-    match poll(std::pin::pin!(future)) {
-        Poll::Ready(output) => output,
-        Poll::Pending => panic!("not ready at once"),
-    }
-}
+pub(crate) use common::{Count, HOUR, poll, ready};
 
 /// Waits until a condition of another thread holds.
 pub(crate) fn until(what: &str, holds: impl Fn() -> bool) {
     let start = std::time::Instant::now();
     while !holds() {
-        assert!(start.elapsed() < Duration::from_secs(60), "{what} did not happen");
+        assert!(start.elapsed() < std::time::Duration::from_secs(60), "{what} did not happen");
         std::thread::yield_now();
     }
 }

@@ -133,7 +133,9 @@ impl World {
             Err(error) if error.is_deadlock() => {
                 assert_eq!(*expected, Expected::Waits);
                 assert!(self.judge.is_stuck(id), "told of what is not: {error}");
-                let ErrorKind::Deadlock { cycle } = error.kind() else { unreachable!("as it said") };
+                let ErrorKind::Deadlock { cycle } = error.kind() else {
+                    unreachable!("as it said")
+                };
                 assert!(cycle.iter().all(|step| step.of == "u32"), "over a lease: {error}");
                 one_more(&told.deadlocks);
             }
