@@ -192,6 +192,14 @@ impl<L: KeyedSource> AcquireKeyed<L> {
 impl<L: KeyedSource, C: Future<Output: CancelReason>> AcquireKeyedWith<L, C> {
     /// As [`AcquireKeyed::run`]. The timeout is that of the request; the work has none.
     ///
+    /// # Fairness
+    ///
+    /// As [`AcquireKeyed::run`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`AcquireKeyed::run`].
+    ///
     /// # Errors
     ///
     /// Those of the request, `Reentrant` and `Deadlock` (rules R2 and R4).

@@ -100,6 +100,14 @@ impl<K: Eq + Hash, S: BuildHasher> KeyedLock<K, S> {
     }
 
     /// As [`read`](Self::read), with a guard that keeps the lock alive.
+    ///
+    /// # Fairness
+    ///
+    /// As [`read`](Self::read).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`read`](Self::read).
     #[inline]
     pub fn read_owned(self: Arc<Self>, key: K) -> AcquireKeyed<Arc<Self>> {
         let wanted = self.wanted(Ask::Read, key);
@@ -107,6 +115,14 @@ impl<K: Eq + Hash, S: BuildHasher> KeyedLock<K, S> {
     }
 
     /// As [`write`](Self::write), with a guard that keeps the lock alive.
+    ///
+    /// # Fairness
+    ///
+    /// As [`write`](Self::write).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`write`](Self::write).
     #[inline]
     pub fn write_owned(self: Arc<Self>, key: K) -> AcquireKeyed<Arc<Self>> {
         let wanted = self.wanted(Ask::Write, key);
@@ -114,11 +130,27 @@ impl<K: Eq + Hash, S: BuildHasher> KeyedLock<K, S> {
     }
 
     /// As [`read_all`](Self::read_all), with a guard that keeps the lock alive.
+    ///
+    /// # Fairness
+    ///
+    /// As [`read_all`](Self::read_all).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`read_all`](Self::read_all).
     pub fn read_all_owned(self: Arc<Self>) -> AcquireKeyed<Arc<Self>> {
         AcquireKeyed::new(self, Wanted::whole(Ask::ReadAll))
     }
 
     /// As [`write_all`](Self::write_all), with a guard that keeps the lock alive.
+    ///
+    /// # Fairness
+    ///
+    /// As [`write_all`](Self::write_all).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`write_all`](Self::write_all).
     pub fn write_all_owned(self: Arc<Self>) -> AcquireKeyed<Arc<Self>> {
         AcquireKeyed::new(self, Wanted::whole(Ask::WriteAll))
     }
@@ -176,33 +208,57 @@ impl<K: Eq + Hash, S: BuildHasher> KeyedLock<K, S> {
     }
 
     /// A read of the whole set, if nothing earlier is in its way. Never waits.
+    ///
+    /// # Fairness
+    ///
+    /// It never barges.
     pub fn try_read_all(&self) -> Option<KeyedGuard<&Self>> {
         self.read_all().try_now()
     }
 
     /// A write of the whole set, if nothing earlier is in its way. Never waits.
+    ///
+    /// # Fairness
+    ///
+    /// It never barges.
     pub fn try_write_all(&self) -> Option<KeyedGuard<&Self>> {
         self.write_all().try_now()
     }
 
     /// As [`try_read`](Self::try_read), with a guard that keeps the lock alive.
+    ///
+    /// # Fairness
+    ///
+    /// As [`try_read`](Self::try_read).
     #[inline]
     pub fn try_read_owned(self: Arc<Self>, key: K) -> Option<KeyedGuard<Arc<Self>>> {
         self.read_owned(key).try_now()
     }
 
     /// As [`try_write`](Self::try_write), with a guard that keeps the lock alive.
+    ///
+    /// # Fairness
+    ///
+    /// As [`try_write`](Self::try_write).
     #[inline]
     pub fn try_write_owned(self: Arc<Self>, key: K) -> Option<KeyedGuard<Arc<Self>>> {
         self.write_owned(key).try_now()
     }
 
     /// As [`try_read_all`](Self::try_read_all), with a guard that keeps the lock alive.
+    ///
+    /// # Fairness
+    ///
+    /// As [`try_read_all`](Self::try_read_all).
     pub fn try_read_all_owned(self: Arc<Self>) -> Option<KeyedGuard<Arc<Self>>> {
         self.read_all_owned().try_now()
     }
 
     /// As [`try_write_all`](Self::try_write_all), with a guard that keeps the lock alive.
+    ///
+    /// # Fairness
+    ///
+    /// As [`try_write_all`](Self::try_write_all).
     pub fn try_write_all_owned(self: Arc<Self>) -> Option<KeyedGuard<Arc<Self>>> {
         self.write_all_owned().try_now()
     }

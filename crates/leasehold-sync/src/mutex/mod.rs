@@ -139,6 +139,10 @@ impl<T: ?Sized> Mutex<T> {
     }
 
     /// As [`blocking_lock`](Self::blocking_lock), with a guard that keeps the mutex alive.
+    ///
+    /// # Fairness
+    ///
+    /// As [`blocking_lock`](Self::blocking_lock).
     #[inline]
     pub fn blocking_lock_owned(self: Arc<Self>) -> OwnedMutexGuard<T> {
         self.lock_owned().blocking()
@@ -171,6 +175,10 @@ impl<T: ?Sized> Mutex<T> {
     }
 
     /// As [`try_lock`](Self::try_lock), with a guard that keeps the mutex alive.
+    ///
+    /// # Fairness
+    ///
+    /// As [`try_lock`](Self::try_lock).
     #[inline]
     pub fn try_lock_owned(self: Arc<Self>) -> Option<OwnedMutexGuard<T>> {
         self.lock_owned().try_now()
@@ -223,6 +231,14 @@ impl<T: ?Sized> Mutex<T> {
 
     /// Waits until nobody holds the lock, without acquiring it (rule U1). A hand-off to the next
     /// waiter is not an unlock.
+    ///
+    /// # Fairness
+    ///
+    /// All who watch are told together; they keep nobody from the lock.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future changes nothing.
     pub fn wait_for_unlock(&self) -> Watch<'_> {
         Watch::new(&self.raw, WatchFor::All)
     }

@@ -128,6 +128,10 @@ impl<T: ?Sized> RwLock<T> {
     }
 
     /// As [`try_read`](Self::try_read), with a guard that keeps the lock alive.
+    ///
+    /// # Fairness
+    ///
+    /// As [`try_read`](Self::try_read).
     #[inline]
     pub fn try_read_owned(self: Arc<Self>) -> Option<OwnedRwLockReadGuard<T>> {
         self.read_owned().try_now()
@@ -290,6 +294,10 @@ impl<T: ?Sized> RwLock<T> {
     }
 
     /// As [`try_write`](Self::try_write), with a guard that keeps the lock alive.
+    ///
+    /// # Fairness
+    ///
+    /// As [`try_write`](Self::try_write).
     #[inline]
     pub fn try_write_owned(self: Arc<Self>) -> Option<OwnedRwLockWriteGuard<T>> {
         self.write_owned().try_now()
@@ -455,6 +463,10 @@ impl<T: ?Sized> RwLock<T> {
     }
 
     /// As [`try_upgradable_read`](Self::try_upgradable_read), with a guard that keeps the lock alive.
+    ///
+    /// # Fairness
+    ///
+    /// As [`try_upgradable_read`](Self::try_upgradable_read).
     #[inline]
     pub fn try_upgradable_read_owned(self: Arc<Self>) -> Option<OwnedRwLockUpgradableGuard<T>> {
         self.upgradable_read_owned().try_now()

@@ -96,11 +96,27 @@ impl<T> RwLock<T> {
 
 impl<T: ?Sized> RwLock<T> {
     /// Waits until a read would be granted, without acquiring it (rule U1).
+    ///
+    /// # Fairness
+    ///
+    /// All who watch are told together; they keep nobody from the lock.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future changes nothing.
     pub fn wait_for_readable(&self) -> Watch<'_> {
         Watch::new(&self.raw, WatchFor::Readable)
     }
 
     /// Waits until nobody reads or writes, without acquiring it (rule U1).
+    ///
+    /// # Fairness
+    ///
+    /// All who watch are told together; they keep nobody from the lock.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future changes nothing.
     pub fn wait_for_unlock(&self) -> Watch<'_> {
         Watch::new(&self.raw, WatchFor::All)
     }

@@ -199,6 +199,10 @@ impl Semaphore {
 
     /// As [`blocking_acquire`](Self::blocking_acquire), for several permits.
     ///
+    /// # Fairness
+    ///
+    /// As [`blocking_acquire`](Self::blocking_acquire).
+    ///
     /// # Errors
     ///
     /// As [`acquire_many`](Self::acquire_many).
@@ -235,6 +239,10 @@ impl Semaphore {
 
     /// Several permits at once, if they are free and nobody is queued. Never waits.
     ///
+    /// # Fairness
+    ///
+    /// It never barges.
+    ///
     /// # Errors
     ///
     /// `InvalidArgument`: no permits, or more than there are, also while busy (rule W6).
@@ -244,12 +252,20 @@ impl Semaphore {
     }
 
     /// As [`try_acquire`](Self::try_acquire), with a permit that keeps the semaphore alive.
+    ///
+    /// # Fairness
+    ///
+    /// As [`try_acquire`](Self::try_acquire).
     #[inline]
     pub fn try_acquire_owned(self: Arc<Self>) -> Option<OwnedSemaphorePermit> {
         self.acquire_owned().try_now()
     }
 
     /// As [`try_acquire_many`](Self::try_acquire_many), with permits that keep the semaphore alive.
+    ///
+    /// # Fairness
+    ///
+    /// As [`try_acquire_many`](Self::try_acquire_many).
     ///
     /// # Errors
     ///
@@ -283,11 +299,27 @@ impl Semaphore {
     }
 
     /// Waits until a permit is free, without acquiring it (rule U1). A hand-off is not a release.
+    ///
+    /// # Fairness
+    ///
+    /// All who watch are told together; they keep nobody from the lock.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future changes nothing.
     pub fn wait_for_any_permit(&self) -> Watch<'_> {
         Watch::new(&self.raw, WatchFor::Any)
     }
 
     /// Waits until every permit is free, without acquiring one (rule U1).
+    ///
+    /// # Fairness
+    ///
+    /// All who watch are told together; they keep nobody from the lock.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future changes nothing.
     pub fn wait_for_all_permits(&self) -> Watch<'_> {
         Watch::new(&self.raw, WatchFor::All)
     }
