@@ -72,6 +72,15 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// per lease is enough. A grant without a TTL stays so. Idempotent.
     fn renew(&self, leases: Vec<Renewal>) -> Call<Vec<Renewed>>;
 
+    /// Which part of the store has a lock, where it is made of parts that fail one by one: servers of
+    /// a cluster. Leases in different parts are renewed by requests of their own, so that a part that
+    /// does not answer costs no lease elsewhere. It may be another number at another time. Most
+    /// stores are one.
+    fn part(&self, lock: &LockId) -> u64 {
+        let _ = lock;
+        0
+    }
+
     /// Sets expiry = now + `ttl`, or none, and makes it the TTL of later renewals (rules T4, L2).
     /// A claim counts as a grant. A repeat counts from its own now.
     fn extend(&self, lock: &Arc<LockId>, token: &Token, ttl: Option<Ttl>) -> Call<Extended>;

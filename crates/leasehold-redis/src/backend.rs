@@ -146,6 +146,10 @@ impl Backend for RedisBackend {
         self.client.call(move |client| client.confirm(name))
     }
 
+    fn part(&self, lock: &LockId) -> u64 {
+        self.client.part(lock)
+    }
+
     fn renew(&self, leases: Vec<Renewal>) -> Call<Vec<Renewed>> {
         self.client.call(move |client| Self::renew_all(client, leases))
     }

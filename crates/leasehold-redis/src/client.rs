@@ -14,16 +14,18 @@ use leasehold_core::{
     Acquire, Acquired, Binding, Call, ClientId, Confirmed, Fault, FaultKind, LocalTime, LockId,
     Place, Refusal, Released, Wake, WatchFor, Watched, defaults,
 };
-use tokio::task::coop::unconstrained;
+use tokio::{sync::Notify, task::coop::unconstrained};
 
 use crate::{
     book::{Book, Name},
     checks::Facts,
-    desk::Desk,
+    desk::{Desk, Order},
     dial::Dial,
     fleet::{Fleet, Node},
     lane::{Lane, ended},
-    script::{self, AcquireReply, ConfirmReply, Keyspace, LockKeys, Request, Sender, Waiting},
+    script::{
+        self, AcquireReply, ConfirmReply, Copies, Keyspace, LockKeys, Request, Sender, Waiting,
+    },
     site::Site,
     slots::slot_of,
     trip::{Once, Trip},
@@ -57,6 +59,8 @@ pub(crate) struct Client {
     pub(crate) no_pushes: Arc<Mutex<Option<Fault>>>,
     pub(crate) facts: Mutex<Facts>,
     pub(crate) ended: AtomicBool,
+    /// Wakes those that pause when the client ends.
+    pub(crate) ending: Notify,
 }
 
 impl Client {
@@ -79,7 +83,15 @@ impl Client {
     }
 
     /// Which server has a lock: one number for those that have the same.
-    pub(crate) fn part(&self, keys: &LockKeys) -> u64 {
+    pub(crate) fn part(&self, lock: &LockId) -> u64 {
+        match &self.fleet {
+            Fleet::One(_) => 0,
+            Fleet::Cluster(_) => self.part_of(&self.space.lock(lock)),
+        }
+    }
+
+    /// The same by the lock's keys.
+    pub(crate) fn part_of(&self, keys: &LockKeys) -> u64 {
         match &self.fleet {
             Fleet::One(_) => 0,
             Fleet::Cluster(_) => self.node_of(Some(slot_of(keys.state().as_bytes()))).id,
@@ -177,7 +189,7 @@ impl Client {
                 // A fault means no effect: what nobody knows of is undone until it is certain.
                 if trip.in_doubt {
                     if let Some(taken) = self.book.take_attempt(&name, request.attempt) {
-                        self.desk.give_back(name, taken.keys, taken.copies);
+                        self.give_back(name, taken.keys, taken.copies);
                     }
                 } else {
                     self.book.refused(&name, request.attempt);
@@ -297,7 +309,7 @@ impl Client {
             Err(fault) => {
                 // It was to be given back, so it will be, unless that was refused for good.
                 if fault.is_retryable() {
-                    self.desk.give_back(name, keys, copies);
+                    self.give_back(name, keys, copies);
                 }
                 Err(fault)
             }
@@ -310,7 +322,7 @@ impl Client {
             Some(taken) => (taken.keys, taken.copies),
             None => (self.keys(&name.lock), None),
         };
-        self.desk.give_back(name.clone(), keys, copies);
+        self.give_back(name.clone(), keys, copies);
     }
 
     /// See [`Backend::watch`](leasehold_core::Backend::watch).
@@ -355,13 +367,24 @@ impl Client {
     pub(crate) fn unwatch(&self, name: &Name) {
         // A watcher that was told is not known to the server any more.
         if self.book.unwatch(name) {
-            self.desk.unwatch(name.clone(), self.keys(&name.lock));
+            let keys = self.keys(&name.lock);
+            self.order(&Arc::clone(&keys), Order::Unwatch { name: name.clone(), keys });
         }
+    }
+
+    /// Has the client's thread give something back.
+    pub(crate) fn give_back(&self, name: Name, keys: Arc<LockKeys>, copies: Option<Copies>) {
+        self.order(&Arc::clone(&keys), Order::GiveBack { name, keys, copies });
+    }
+
+    pub(crate) fn order(&self, keys: &LockKeys, order: Order) {
+        self.desk.order(self.part_of(keys), order);
     }
 
     /// Refuses every call from now on, and wakes who waits to be told so.
     pub(crate) fn give_up(&self, wakes: Vec<Wake>) {
         self.ended.store(true, SeqCst);
+        self.ending.notify_waiters();
         wakes.iter().for_each(Wake::notify);
     }
 }

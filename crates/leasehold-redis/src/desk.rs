@@ -1,7 +1,7 @@
 //! What the client's thread has to do: orders that nobody waits for, and the client's end.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, HashSet, VecDeque},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering::SeqCst},
@@ -52,7 +52,9 @@ pub(crate) struct Desk {
 
 #[derive(Debug, Default)]
 struct State {
-    orders: VecDeque<Order>,
+    /// By the part of the store that they are for; none is empty.
+    orders: BTreeMap<u64, VecDeque<Order>>,
+    waiting: usize,
     endings: Vec<Ending>,
     /// The thread has ended.
     left: bool,
@@ -72,43 +74,53 @@ impl Default for Desk {
 }
 
 impl Desk {
-    pub(crate) fn give_back(&self, name: Name, keys: Arc<LockKeys>, copies: Option<Copies>) {
-        self.order(Order::GiveBack { name, keys, copies });
-    }
-
-    pub(crate) fn unwatch(&self, name: Name, keys: Arc<LockKeys>) {
-        self.order(Order::Unwatch { name, keys });
-    }
-
-    fn order(&self, order: Order) {
+    /// Takes an order for a part of the store.
+    pub(crate) fn order(&self, part: u64, order: Order) {
         {
             let mut state = self.state();
             if state.left {
                 return;
             }
-            if state.orders.len() >= ORDERS_MAX {
+            if state.waiting >= ORDERS_MAX {
                 if state.dropped.is_multiple_of(10_000) {
                     tracing::warn!("too much is to be given back at once; it ends by its TTL");
                 }
                 state.dropped += 1;
                 return;
             }
-            state.orders.push_back(order);
+            state.waiting += 1;
+            state.orders.entry(part).or_default().push_back(order);
         }
         self.ordered.notify_one();
     }
 
-    /// Puts back what could not be done, before all else.
-    pub(crate) fn put_back(&self, orders: Vec<Order>) {
+    /// Puts back what could not be done, before all else of the same part.
+    pub(crate) fn put_back(&self, part: u64, orders: Vec<Order>) {
+        if orders.is_empty() {
+            return;
+        }
         let mut state = self.state();
-        orders.into_iter().rev().for_each(|order| state.orders.push_front(order));
+        state.waiting += orders.len();
+        let queue = state.orders.entry(part).or_default();
+        orders.into_iter().rev().for_each(|order| queue.push_front(order));
     }
 
-    /// The oldest orders, no more than `limit`.
-    pub(crate) fn take(&self, limit: usize) -> Vec<Order> {
-        let orders = &mut self.state().orders;
-        let count = orders.len().min(limit);
-        orders.drain(..count).collect()
+    /// The oldest orders, no more than `limit`, for a part that nobody is busy with.
+    pub(crate) fn take(&self, limit: usize, busy: &HashSet<u64>) -> Option<(u64, Vec<Order>)> {
+        let part = *self.state().orders.keys().find(|part| !busy.contains(part))?;
+        Some((part, self.take_of(part, limit)))
+    }
+
+    /// The oldest orders for a part.
+    pub(crate) fn take_of(&self, part: u64, limit: usize) -> Vec<Order> {
+        let mut state = self.state();
+        let Some(queue) = state.orders.get_mut(&part) else { return Vec::new() };
+        let orders: Vec<_> = queue.drain(..queue.len().min(limit)).collect();
+        if queue.is_empty() {
+            state.orders.remove(&part);
+        }
+        state.waiting -= orders.len();
+        orders
     }
 
     /// Ends the client. `false`: its thread has ended already.
@@ -132,7 +144,7 @@ impl Desk {
     pub(crate) fn leave(&self) -> Vec<Ending> {
         let mut state = self.state();
         state.left = true;
-        state.orders = VecDeque::new();
+        state.orders = BTreeMap::new();
         std::mem::take(&mut state.endings)
     }
 

@@ -3,17 +3,20 @@
 //! ends the client.
 
 use std::{
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
     thread,
     time::Duration,
 };
 
-use leasehold_core::{ClientId, Clock, Fault, FaultKind, LocalTime, SystemClock, Wake, defaults};
+use leasehold_core::{
+    ClientId, Clock, Fault, FaultKind, LocalTime, LockId, SystemClock, Wake, defaults,
+};
 use redis::{PushInfo, PushKind, Value};
 use tokio::{
     runtime::{Builder, Runtime},
     sync::oneshot,
-    task::JoinHandle,
+    task::{JoinHandle, JoinSet},
     time::sleep,
 };
 
@@ -89,6 +92,7 @@ pub(crate) async fn connect(config: RedisConfig) -> Result<Arc<Client>, Fault> {
         no_pushes,
         facts: Mutex::default(),
         ended: AtomicBool::new(false),
+        ending: tokio::sync::Notify::new(),
     });
     let (opened, answer) = oneshot::channel();
     let of_thread = Arc::clone(&client);
@@ -224,20 +228,21 @@ async fn keep(client: Arc<Client>, reconnected: Arc<tokio::sync::Notify>) {
 /// Beats for who waits, and looks when something runs out.
 async fn beat(client: Arc<Client>, reconnected: Arc<tokio::sync::Notify>) {
     let mut next_beat: Option<LocalTime> = None;
+    let mut looks = Looks::new(Arc::clone(&client));
     loop {
         // From here on whoever enters the book wakes this task.
         client.desk.plan(LocalTime::MAX);
         let now = client.now();
         let due = client.book.due(now, DUE_MAX);
         if !due.is_empty() {
-            look(&client, due).await;
+            looks.after(due).await;
             continue;
         }
         next_beat = match next_beat {
             _ if !client.book.is_waiting() => None,
             None => Some(now.after(defaults::BEAT)),
             Some(at) if at <= now => {
-                beat_for_all(&client).await;
+                looks.after_all().await;
                 Some(client.now().after(defaults::BEAT))
             }
             later => later,
@@ -250,17 +255,81 @@ async fn beat(client: Arc<Client>, reconnected: Arc<tokio::sync::Notify>) {
             biased;
             () = reconnected.notified() => true,
             () = client.desk.waiting.notified() => false,
+            () = looks.done() => false,
             () = sleep(pause), if next != LocalTime::MAX => false,
         };
         if again {
-            beat_for_all(&client).await;
+            looks.after_all().await;
             next_beat = Some(client.now().after(defaults::BEAT));
         }
     }
 }
 
-async fn beat_for_all(client: &Client) {
-    for locks in client.book.locks().chunks(PORTION) {
+/// Looks after who waits. In a cluster the looks at different servers go side by side: one that does
+/// not answer delays none elsewhere.
+struct Looks {
+    client: Arc<Client>,
+    running: JoinSet<Option<u64>>,
+    /// Parts of the store whose locks are all being looked after.
+    busy: HashSet<u64>,
+}
+
+impl Looks {
+    fn new(client: Arc<Client>) -> Self {
+        Self { client, running: JoinSet::new(), busy: HashSet::new() }
+    }
+
+    /// Looks after these.
+    async fn after(&mut self, beats: Vec<Beat>) {
+        if self.client.fleet.cluster().is_none() {
+            return look(&self.client, beats).await;
+        }
+        let mut parts: HashMap<u64, Vec<Beat>> = HashMap::new();
+        for beat in beats {
+            parts.entry(self.client.part_of(&beat.keys)).or_default().push(beat);
+        }
+        for beats in parts.into_values() {
+            let client = Arc::clone(&self.client);
+            self.running.spawn(async move {
+                look(&client, beats).await;
+                None
+            });
+        }
+    }
+
+    /// Looks after everybody who waits.
+    async fn after_all(&mut self) {
+        let locks = self.client.book.locks();
+        if self.client.fleet.cluster().is_none() {
+            return look_all(&self.client, &locks).await;
+        }
+        let mut parts: HashMap<u64, Vec<Arc<LockId>>> = HashMap::new();
+        for lock in locks {
+            parts.entry(self.client.part(&lock)).or_default().push(lock);
+        }
+        for (part, locks) in parts {
+            if self.busy.insert(part) {
+                let client = Arc::clone(&self.client);
+                self.running.spawn(async move {
+                    look_all(&client, &locks).await;
+                    Some(part)
+                });
+            }
+        }
+    }
+
+    /// Waits until one of the looks has come to its end; for ever, when there are none.
+    async fn done(&mut self) {
+        match self.running.join_next().await {
+            Some(Ok(Some(part))) => drop(self.busy.remove(&part)),
+            Some(_) => {}
+            None => std::future::pending().await,
+        }
+    }
+}
+
+async fn look_all(client: &Client, locks: &[Arc<LockId>]) {
+    for locks in locks.chunks(PORTION) {
         look(client, client.book.beats(locks)).await;
     }
 }
@@ -303,26 +372,41 @@ async fn look(client: &Client, beats: Vec<Beat>) {
     }
 }
 
-/// Gives back what was dropped, until the client ends.
+/// Gives back what was dropped, until the client ends. Each part of the store has its own pace: one
+/// that does not answer holds up no other.
 async fn give_back(client: Arc<Client>) {
-    let mut back_off = BackOff::new(PAUSE_MIN, PAUSE_MAX);
+    let (mut running, mut busy) = (JoinSet::new(), HashSet::new());
     while !client.has_ended() {
-        let orders = client.desk.take(PORTION);
-        if orders.is_empty() {
-            client.desk.ordered.notified().await;
+        if let Some((part, orders)) = client.desk.take(PORTION, &busy) {
+            busy.insert(part);
+            running.spawn(give_back_to(Arc::clone(&client), part, orders));
             continue;
         }
-        let (left, _) = carry_out(&client, orders, client.command_deadline()).await;
-        if left.is_empty() {
-            back_off = BackOff::new(PAUSE_MIN, PAUSE_MAX);
-        } else {
-            client.desk.put_back(left);
-            let pause = sleep(back_off.pause());
-            tokio::select! {
-                () = pause => {}
-                // The end does not wait for it.
-                () = client.desk.ordered.notified(), if client.has_ended() => {}
+        tokio::select! {
+            () = client.desk.ordered.notified() => {}
+            Some(done) = running.join_next() => {
+                if let Ok(part) = done {
+                    busy.remove(&part);
+                }
             }
+        }
+    }
+    // What they have in hand is put back for the end.
+    while running.join_next().await.is_some() {}
+}
+
+async fn give_back_to(client: Arc<Client>, part: u64, mut orders: Vec<Order>) -> u64 {
+    let mut back_off = BackOff::new(PAUSE_MIN, PAUSE_MAX);
+    loop {
+        (orders, _) = carry_out(&client, orders, client.command_deadline()).await;
+        if orders.is_empty() || client.has_ended() {
+            client.desk.put_back(part, orders);
+            return part;
+        }
+        tokio::select! {
+            () = sleep(back_off.pause()) => {}
+            // The end does not wait for it.
+            () = client.ending.notified() => {}
         }
     }
 }
@@ -395,25 +479,41 @@ async fn close(
     client.give_up(estate.wakes);
     client.desk.ordered.notify_one();
     for (name, taken) in estate.own {
-        client.desk.give_back(name, taken.keys, taken.copies);
+        client.give_back(name, taken.keys, taken.copies);
     }
     for (name, keys) in estate.watchers {
-        client.desk.unwatch(name, keys);
+        client.order(&Arc::clone(&keys), Order::Unwatch { name, keys });
     }
     if let Some(running) = giving_back.take() {
         // It ends after what it has in hand.
         let _ = running.await;
     }
     let deadline = client.command_deadline();
-    loop {
-        let orders = client.desk.take(PORTION);
-        if orders.is_empty() {
-            return Ok(());
-        }
-        let (left, why) = carry_out(client, orders, deadline).await;
-        client.desk.put_back(left);
-        if let Some(fault) = why {
-            return Err(fault);
-        }
+    let (mut closing, mut parts, mut why) = (JoinSet::new(), HashSet::new(), None);
+    while let Some((part, orders)) = client.desk.take(PORTION, &parts) {
+        parts.insert(part);
+        closing.spawn(close_part(Arc::clone(client), part, orders, deadline));
     }
+    while let Some(closed) = closing.join_next().await {
+        why = closed.unwrap_or_else(|_| Some(ended())).or(why);
+    }
+    why.map_or(Ok(()), Err)
+}
+
+/// Gives back all that the client has in a part of the store; says why that failed.
+async fn close_part(
+    client: Arc<Client>,
+    part: u64,
+    mut orders: Vec<Order>,
+    deadline: LocalTime,
+) -> Option<Fault> {
+    while !orders.is_empty() {
+        let (left, why) = carry_out(&client, orders, deadline).await;
+        client.desk.put_back(part, left);
+        if why.is_some() {
+            return why;
+        }
+        orders = client.desk.take_of(part, PORTION);
+    }
+    None
 }

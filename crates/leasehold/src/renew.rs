@@ -3,21 +3,22 @@
 //! A lease is due every third of its TTL. The thread starts with the first renewed lease, sleeps
 //! until the earliest is due, renews all that are due about then in one request, and sleeps without
 //! a timer while there are none: an idle manager wakes nothing. A failed renewal is tried again
-//! until the lease's own deadline, which the lease judges by itself (rule L3).
+//! until the lease's own deadline, which the lease judges by itself (rule L3). Renewals of several
+//! parts of a store travel side by side.
 
 use std::{
     collections::BTreeMap,
     fmt,
     future::{Future, poll_fn},
-    pin::pin,
+    pin::{Pin, pin},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::Ordering},
-    task::Poll,
+    task::{Context, Poll},
     thread,
     time::Duration,
 };
 
 use leasehold_core::{
-    Backend, Clock, Fault, FaultKind, LocalTime, Renewal, Renewed, Sleep, Ttl, Wake, defaults,
+    Backend, Call, Clock, Fault, FaultKind, LocalTime, Renewal, Renewed, Sleep, Ttl, Wake, defaults,
 };
 use slab::Slab;
 
@@ -221,68 +222,98 @@ impl State {
 }
 
 async fn renew_until_closed(shared: &Shared, clock: &Arc<dyn Clock>, backend: &Weak<dyn Backend>) {
+    let mut flights: Vec<Flight> = Vec::new();
     loop {
         let (batch, next, closed) = shared.take_due(clock.now());
         if closed {
             return;
         }
-        if batch.is_empty() {
-            let mut timer = pin!(next.map(|next| Sleep::until(Arc::clone(clock), next)));
-            poll_fn(|cx| {
-                if shared.wake.poll_notified(cx).is_ready() {
-                    return Poll::Ready(());
-                }
-                match timer.as_mut().as_pin_mut() {
-                    Some(timer) => timer.poll(cx),
-                    None => Poll::Pending,
-                }
-            })
-            .await;
-        } else if let Some(backend) = backend.upgrade() {
-            renew(shared, clock, &*backend, &batch).await;
+        if !batch.is_empty()
+            && let Some(backend) = backend.upgrade()
+        {
+            let parts = by_part(&*backend, batch).into_values();
+            flights.extend(parts.map(|leases| Flight::start(clock, &*backend, leases)));
         }
+        let mut timer = pin!(next.map(|next| Sleep::until(Arc::clone(clock), next)));
+        poll_fn(|cx| {
+            let in_the_air = flights.len();
+            flights.retain_mut(|flight| match flight.poll(cx) {
+                Poll::Ready(answer) => {
+                    flight.land(shared, clock, answer);
+                    false
+                }
+                Poll::Pending => true,
+            });
+            // Who has landed is due again some time.
+            if flights.len() < in_the_air || shared.wake.poll_notified(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            match timer.as_mut().as_pin_mut() {
+                Some(timer) => timer.poll(cx),
+                None => Poll::Pending,
+            }
+        })
+        .await;
     }
 }
 
-async fn renew(
-    shared: &Shared,
-    clock: &Arc<dyn Clock>,
-    backend: &dyn Backend,
-    batch: &[Arc<Tracked>],
-) {
-    let sent = clock.now();
-    let renewals = batch
-        .iter()
-        .map(|lease| Renewal { lock: Arc::clone(&lease.entry.id), token: lease.token.clone() })
-        .collect();
-    let mut call = pin!(backend.renew(renewals));
-    let mut limit = pin!(Sleep::until(Arc::clone(clock), sent.after(defaults::COMMAND_TIMEOUT)));
-    let answer = poll_fn(|cx| match call.as_mut().poll(cx) {
-        Poll::Pending => limit
-            .as_mut()
-            .poll(cx)
-            .map(|()| Err(Fault::new(FaultKind::Unavailable, "the store did not answer in time"))),
-        answer => answer,
-    })
-    .await;
-    match answer {
-        Ok(answers) => {
-            for (lease, answer) in batch.iter().zip(answers) {
-                settle(shared, lease, sent, answer);
-            }
+/// The leases of each part of the store: a part that does not answer holds up no other.
+fn by_part(backend: &dyn Backend, batch: Vec<Arc<Tracked>>) -> BTreeMap<u64, Vec<Arc<Tracked>>> {
+    let mut parts: BTreeMap<u64, Vec<_>> = BTreeMap::new();
+    for lease in batch {
+        parts.entry(backend.part(&lease.entry.id)).or_default().push(lease);
+    }
+    parts
+}
+
+/// Renewals that are on their way together.
+struct Flight {
+    leases: Vec<Arc<Tracked>>,
+    sent: LocalTime,
+    call: Call<Vec<Renewed>>,
+    limit: Sleep,
+}
+
+impl Flight {
+    fn start(clock: &Arc<dyn Clock>, backend: &dyn Backend, leases: Vec<Arc<Tracked>>) -> Self {
+        let sent = clock.now();
+        let renewals = leases
+            .iter()
+            .map(|lease| Renewal { lock: Arc::clone(&lease.entry.id), token: lease.token.clone() })
+            .collect();
+        let limit = Sleep::until(Arc::clone(clock), sent.after(defaults::COMMAND_TIMEOUT));
+        Self { leases, sent, call: backend.renew(renewals), limit }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Vec<Renewed>, Fault>> {
+        match Pin::new(&mut self.call).poll(cx) {
+            Poll::Pending => Pin::new(&mut self.limit).poll(cx).map(|()| {
+                Err(Fault::new(FaultKind::Unavailable, "the store did not answer in time"))
+            }),
+            answer => answer,
         }
-        Err(fault) => {
-            let now = clock.now();
-            for lease in batch {
-                lease.doubt();
-                observe::renewal_failed(&lease.entry.id, &lease.token, &fault);
-                let left = lease.deadline().since(now);
-                if left.is_zero() {
-                    // Asking marks it as lost.
-                    let _ = lease.loss();
-                } else {
-                    let pause = (left / 10).clamp(RETRY_MIN, RETRY_MAX);
-                    shared.put_back(lease, now.after(pause));
+    }
+
+    fn land(&self, shared: &Shared, clock: &Arc<dyn Clock>, answer: Result<Vec<Renewed>, Fault>) {
+        match answer {
+            Ok(answers) => {
+                for (lease, answer) in self.leases.iter().zip(answers) {
+                    settle(shared, lease, self.sent, answer);
+                }
+            }
+            Err(fault) => {
+                let now = clock.now();
+                for lease in &self.leases {
+                    lease.doubt();
+                    observe::renewal_failed(&lease.entry.id, &lease.token, &fault);
+                    let left = lease.deadline().since(now);
+                    if left.is_zero() {
+                        // Asking marks it as lost.
+                        let _ = lease.loss();
+                    } else {
+                        let pause = (left / 10).clamp(RETRY_MIN, RETRY_MAX);
+                        shared.put_back(lease, now.after(pause));
+                    }
                 }
             }
         }

@@ -218,6 +218,7 @@ mod slow {
             client() -> ClientId;
             clock() -> &Arc<dyn Clock>;
             store_time(local: LocalTime) -> StoreTime;
+            part(lock: &LockId) -> u64;
             acquire(request: &Acquire) -> Call<Acquired>;
             confirm(lock: &Arc<LockId>, token: &Token) -> Call<Confirmed>;
             extend(lock: &Arc<LockId>, token: &Token, ttl: Option<Ttl>) -> Call<Extended>;

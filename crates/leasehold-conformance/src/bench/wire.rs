@@ -163,6 +163,9 @@ impl Backend for Wire {
     fn store_time(&self, local: LocalTime) -> StoreTime {
         self.inner.store_time(local)
     }
+    fn part(&self, lock: &LockId) -> u64 {
+        self.inner.part(lock)
+    }
     fn acquire(&self, request: &Acquire) -> Call<Acquired> {
         {
             let mut state = self.state();

@@ -130,6 +130,10 @@ impl Backend for Recorder {
         self.0.backend.store_time(local)
     }
 
+    fn part(&self, lock: &LockId) -> u64 {
+        self.0.backend.part(lock)
+    }
+
     fn acquire(&self, request: &Acquire) -> Call<Acquired> {
         let id = self.id(&request.token);
         let capacity = request.capacity.initial();

@@ -129,6 +129,9 @@ impl<F: Fault> Backend for Mutant<F> {
     fn store_time(&self, local: LocalTime) -> StoreTime {
         self.inner.store_time(local)
     }
+    fn part(&self, lock: &LockId) -> u64 {
+        self.inner.part(lock)
+    }
     fn acquire(&self, request: &Acquire) -> Call<Acquired> {
         self.fault.acquire(&self.inner, request)
     }
