@@ -1,6 +1,6 @@
 //! The wakers of one step, to be called after the gate is left.
 
-use std::task::Waker;
+use std::{mem::ManuallyDrop, task::Waker};
 
 use smallvec::SmallVec;
 
@@ -9,13 +9,14 @@ use smallvec::SmallVec;
 pub(super) struct Wakers {
     /// Most steps wake one, or nobody.
     first: Option<Waker>,
-    others: SmallVec<[Waker; 4]>,
+    /// Empty, or taken out before this is dropped: so the usual step has nothing to look at.
+    others: ManuallyDrop<SmallVec<[Waker; 4]>>,
 }
 
 impl Wakers {
     #[inline]
     pub(super) const fn new() -> Self {
-        Self { first: None, others: SmallVec::new_const() }
+        Self { first: None, others: ManuallyDrop::new(SmallVec::new_const()) }
     }
 
     #[inline]
@@ -55,7 +56,8 @@ impl Wakers {
                 self.0.by_ref().for_each(Waker::wake);
             }
         }
-        let mut rest = Rest(self.others.drain(..));
+        let mut others = std::mem::take(&mut *self.others);
+        let mut rest = Rest(others.drain(..));
         first.wake();
         rest.0.by_ref().for_each(Waker::wake);
     }
