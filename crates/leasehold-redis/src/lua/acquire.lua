@@ -2,10 +2,11 @@
 -- stale · over, overtaken · known (replay, TokenInUse) · destroyed · config mismatch · too heavy · granted ·
 -- busy · queue full · queued.
 --
--- ARGV  1 token   2 request: flags, attempt, client, wake, weight (0: whole), TTL in ms (0: none),
---         capacity, claim in ms, generation (-1: none), not_after (-1: none), queue limit,
---         stamp: when it was sent, in the server's time as the client knows it (0: it does not)
---       3 who asks, a string that no script looks into   4 the TTL and two seconds, in ms
+-- ARGV  1 token   2 request, which lies as the record that is made of it: state (1), flags, attempt,
+--         client, wake, weight (0: whole), TTL in ms (0: none) · capacity, claim in ms, generation
+--         (-1: none), queue limit, in the place of what this script decides · not_after (-1: none),
+--         stamp: when it was sent, in the server's time as the client knows it (0: it does not), who
+--         asks, a string that no script looks into   3 the TTL and two seconds, in ms
 -- Reply GRANT (head.lua)                                                       granted
 --       {1, ahead, µs held (-1: no holder), who holds, generation, capacity, µs to the next expiry
 --        (-1: none), times it, pushes work}                                  queued
@@ -15,9 +16,9 @@
 --       {4}                                                                  over before (L7)
 --       {5, stamp}   not later than the stamp of one that is over: a copy, for all that is known (L7)
 -- Calls granted 3, busy 2, first in the queue 9, replay of a holder 2.
-local token = ARGV[1]
-local flags, attempt, _, weight, ttl, claimed_capacity, term, asked_gen, not_after, limit, stamp =
-  peel('>Bc8c8xxxxxxxxI4I4I4I4dddd', ARGV[2])
+local token, request = ARGV[1], ARGV[2]
+local flags, attempt, weight, ttl, claimed_capacity, term, asked_gen, limit, not_after, stamp =
+  peel('>xBc8xxxxxxxxxxxxxxxxI4I4I4I4dddd', request)
 local waits_on, is_whole, is_registered = flags % 2 == 1, flags % 8 >= 4, flags % 16 >= 8
 if not_after >= 0 and not_after <= now then return {3, 5, 0} end
 
@@ -43,15 +44,16 @@ if many == 0 then
     fence = now > fence and now or fence + 1
     -- No function and no printed number where none is needed: either costs as much as all the rest.
     local lasts = ttl * 1000
+    local first = sub(request, 1, 34)
+    if is_whole then first = sub(first, 1, 26) .. pack('>I4', weight) .. sub(first, 31) end
     local value = pack('>BBBBBI4dddddc8', 76, LAYOUT, 0, denied, #token, capacity, fence, gen,
-      remembered, copies_end, newest, ended) .. token .. '\1' .. sub(ARGV[2], 1, 25)
-      .. pack('>I4I4ddddd', weight, ttl, fence, now, ttl > 0 and now + lasts or 0, not_after, stamp)
-      .. ARGV[3]
+      remembered, copies_end, newest, ended) .. token .. first
+      .. pack('>ddd', fence, now, ttl > 0 and now + lasts or 0) .. sub(request, 59)
     if ttl == 0 then
       call('SET', KEYS[1], value)
       return pack(GRANT, fence, -1, gen, 0, capacity)
     end
-    local ending, px = now + lasts, ARGV[4]
+    local ending, px = now + lasts, ARGV[3]
     if fence > ending or remembered > ending or copies_end > ending then
       px = math.ceil((math.max(fence, remembered, copies_end) - now + RETAIN) / 1000)
     end
@@ -72,8 +74,8 @@ end
 
 -- The record that is kept: of a grant, with its fence; of a waiter, with its place.
 local function record_of(state, number, ending)
-  return string.char(state) .. sub(ARGV[2], 1, 25) .. pack('>I4I4ddddd', weight, ttl, number, now,
-    ending, not_after, stamp) .. ARGV[3]
+  return string.char(state) .. sub(request, 2, 26)
+    .. pack('>I4I4ddd', weight, ttl, number, now, ending) .. sub(request, 59)
 end
 
 local function new_grant()
@@ -126,7 +128,7 @@ local function replay()
     return queued_reply(0, 0, 1)
   end
   -- Whoever asks last has the place and is woken.
-  record = sub(record, 1, 10) .. sub(ARGV[2], 10, 25) .. sub(record, 27)
+  record = sub(record, 1, 10) .. sub(request, 11, 26) .. sub(record, 27)
   lock.fields['t:' .. token] = record
   lock.beat(token)
   return queued_reply(lock.ahead_of(token), lock.waiting(peel('>d', record, 35) == lock.first))

@@ -19,6 +19,8 @@ use super::{
 
 /// How much longer than what counts the state is kept (`head.lua`).
 const RETAIN_MS: u64 = 2000;
+/// The state of a record that is a grant (`many.lua`).
+const GRANTED: u8 = 1;
 
 /// What the client adds to an acquisition.
 #[derive(Clone, Copy, Debug)]
@@ -105,8 +107,9 @@ pub fn acquire(keys: &LockKeys, request: &Acquire, sender: Sender) -> Request<Ac
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
     };
-    // The first 33 bytes are the beginning of the record that is kept (`acquire.lua`).
+    // As the record lies that is made of it (`acquire.lua`).
     let packed = Packed::default()
+        .byte(GRANTED)
         .byte(binding_flag(request.binding) | whole | registered | wait)
         .bytes(&request.attempt.0.to_be_bytes())
         .bytes(&sender.client.0.to_be_bytes())
@@ -116,13 +119,13 @@ pub fn acquire(keys: &LockKeys, request: &Acquire, sender: Sender) -> Request<Ac
         .number(request.capacity.initial().get())
         .number(u32::try_from(sender.claim.as_millis()).unwrap_or(u32::MAX))
         .large_or_none(request.generation.map(|generation| generation.0))
-        .large_or_none(not_after.map(|not_after| not_after.0))
         .large(request.queue_limit)
-        .large(sender.stamp.map_or(0, |stamp| stamp.0));
+        .large_or_none(not_after.map(|not_after| not_after.0))
+        .large(sender.stamp.map_or(0, |stamp| stamp.0))
+        .bytes(&encode_info(&request.info));
     Request::new(&source::ACQUIRE, keys, read_acquired)
         .arg(request.token.to_string())
         .arg(packed.done())
-        .arg(encode_info(&request.info))
         .arg(request.ttl.map_or(0, |ttl| u64::from(ttl.as_millis()) + RETAIN_MS))
 }
 
