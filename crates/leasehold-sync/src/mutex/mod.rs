@@ -33,15 +33,38 @@ pub use self::guard::{MutexGuard, OwnedMutexGuard};
 /// # });
 /// ```
 pub struct Mutex<T: ?Sized> {
-    raw: Raw,
+    raw: Known,
     data: UnsafeCell<T>,
+}
+
+/// The raw lock, which the frames know by its address.
+struct Known(Raw);
+
+impl std::ops::Deref for Known {
+    type Target = Raw;
+
+    #[inline]
+    fn deref(&self) -> &Raw {
+        &self.0
+    }
+}
+
+/// Who holds a mutex that ends, or waits for it, was forgotten: nothing else outlives its borrow.
+impl Drop for Known {
+    #[inline]
+    fn drop(&mut self) {
+        if self.0.is_in_use() {
+            #[cfg(not(leasehold_loom))]
+            crate::frames::forget_lock(std::ptr::from_ref(&self.0).addr() as u64);
+        }
+    }
 }
 
 impl<T> Mutex<T> {
     const_fn! {
         /// A free mutex.
         pub const fn new(value: T) -> Self {
-            Self { raw: Raw::new(1), data: UnsafeCell::new(value) }
+            Self { raw: Known(Raw::new(1)), data: UnsafeCell::new(value) }
         }
     }
 

@@ -241,15 +241,12 @@ impl Raw {
     }
 }
 
-/// Who holds a lock that ends, or waits for it, was forgotten: nothing else outlives its borrow.
-impl Drop for Raw {
+impl Raw {
+    /// Whether anybody holds it or is queued, as far as the word says.
     #[inline]
-    fn drop(&mut self) {
+    pub(crate) fn is_in_use(&self) -> bool {
         let word = self.word.load(Ordering::Relaxed);
-        if word.is_crowded() || word.free() != word.capacity() {
-            #[cfg(not(leasehold_loom))]
-            crate::frames::forget_lock(std::ptr::from_ref(self).addr() as u64);
-        }
+        word.is_crowded() || word.free() != word.capacity()
     }
 }
 
