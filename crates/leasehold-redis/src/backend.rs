@@ -18,7 +18,7 @@ use crate::{
     report::RedisReport,
     script::{self, Extension, RebindReply},
     survey, thread,
-    trip::{From, send_all},
+    trip::{From, Trip, send_all},
 };
 
 /// One client of a store on a Redis or Valkey server.
@@ -159,10 +159,15 @@ impl Backend for RedisBackend {
         self.client.call(move |client| async move {
             let keys = client.keys(&name.lock);
             let request = script::extend(&keys, &name.token, ttl);
-            let answer = client.send(&keys, request).await?;
+            let trip = Trip::from_here(&client, &keys, client.command_deadline());
+            let mut trip = trip.replicated();
+            let answer = trip.send(&request).await?;
             if answer == Extended::Gone {
                 client.book.take(&name);
+                return Ok(answer);
             }
+            // It stays held for as long as it was before.
+            trip.is_replicated(&name.lock)?;
             Ok(answer)
         })
     }

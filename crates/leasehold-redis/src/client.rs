@@ -140,7 +140,8 @@ impl Client {
         // The caller's limit by the local clock: the server's may turn out to be elsewhere.
         let limit = request.not_after.map(|at| self.site.offset.local_time(at));
         let deadline = limit.unwrap_or_else(|| self.command_deadline());
-        let mut trip = Trip::from_here(&self, &keys, deadline.max(self.command_deadline()));
+        let deadline = deadline.max(self.command_deadline());
+        let mut trip = Trip::from_here(&self, &keys, deadline).replicated();
         let mut clock_tries = 0;
         let outcome = loop {
             // Each server has its own clock: what goes out is in the time of the one that it goes to.
@@ -184,7 +185,14 @@ impl Client {
             }
         };
         match outcome {
-            Ok(reply) => Ok(self.acquired(&request, &name, wake, reply)),
+            Ok(reply) => {
+                let answer = self.acquired(&request, &name, wake, reply);
+                if matches!(answer, Acquired::Granted(_)) {
+                    let replicated = trip.is_replicated(&name.lock);
+                    self.or_released(&name, replicated).await?;
+                }
+                Ok(answer)
+            }
             Err(fault) => {
                 // A fault means no effect: what nobody knows of is undone until it is certain.
                 if trip.in_doubt {
@@ -271,8 +279,8 @@ impl Client {
         let patience = self.now().after(CONFIRM_PATIENCE);
         let deadline = self.command_deadline().max(self.book.limit_of(&name).min(patience));
         let request = script::confirm(&keys, &name.token);
-        let reply = Trip::from_here(&self, &keys, deadline).send(&request).await?;
-        match reply {
+        let mut trip = Trip::from_here(&self, &keys, deadline).replicated();
+        match trip.send(&request).await? {
             ConfirmReply::Waiting(waiting) => {
                 let look = self.look_at(waiting);
                 self.book.waits_on(&name, look);
@@ -281,12 +289,30 @@ impl Client {
             }
             ConfirmReply::Told(told) => {
                 match &told {
-                    Confirmed::Granted(_) => self.book.confirmed(&name),
+                    Confirmed::Granted(_) => {
+                        self.book.confirmed(&name);
+                        let replicated = trip.is_replicated(&name.lock);
+                        self.or_released(&name, replicated).await?;
+                    }
                     _ => drop(self.book.take(&name)),
                 }
                 Ok(told)
             }
         }
+    }
+
+    /// Releases a grant that too few replicas have: nobody is to rely on it.
+    async fn or_released(
+        self: &Arc<Self>,
+        name: &Name,
+        replicated: Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        if let Err(fault) = &replicated {
+            tracing::warn!(%fault, lock = %name.lock, "a grant is given back");
+            // One that cannot be released now is given back by the client's thread.
+            let _ = Arc::clone(self).release(name.clone()).await;
+        }
+        replicated
     }
 
     /// See [`Backend::release`](leasehold_core::Backend::release).

@@ -17,6 +17,8 @@ use crate::{
 const LABEL_BYTES_MAX: usize = 64;
 /// The longest timeout.
 const TIMEOUT_MAX: Duration = Duration::from_secs(3600);
+/// How long replicas may take to have a grant unless told otherwise.
+const WAIT_REPLICAS: Duration = Duration::from_secs(1);
 /// The largest password file in bytes.
 const PASSWORD_BYTES_MAX: u64 = 64 * 1024;
 
@@ -53,6 +55,8 @@ const REPLY_LIMIT_MIN: Duration = Duration::from_millis(100);
 /// | `sentinel_password_file` | [`sentinel_password_file`](Self::sentinel_password_file) | none |
 /// | `sentinel_password_env` | the environment variable that holds it | none |
 /// | `allow_eviction` | [`allow_eviction`](Self::allow_eviction), `true` or `false` | `false` |
+/// | `wait_replicas` | [`wait_replicas`](Self::wait_replicas) | 0 |
+/// | `wait_replicas_timeout_ms` | [`wait_replicas_timeout`](Self::wait_replicas_timeout) | 1000 |
 /// | `ca_file` | [`ca_file`](Self::ca_file) | the system's |
 ///
 /// A password appears in no message, no log and no `Debug`.
@@ -81,6 +85,8 @@ pub struct RedisConfig {
     pub(crate) connect_timeout: Duration,
     pub(crate) command_timeout: Duration,
     pub(crate) allow_eviction: bool,
+    pub(crate) wait_replicas: u32,
+    pub(crate) wait_replicas_timeout: Duration,
 }
 
 /// Where the password comes from.
@@ -160,6 +166,8 @@ impl RedisConfig {
             connect_timeout: defaults::COMMAND_TIMEOUT,
             command_timeout: defaults::COMMAND_TIMEOUT,
             allow_eviction: false,
+            wait_replicas: 0,
+            wait_replicas_timeout: WAIT_REPLICAS,
         }
     }
 
@@ -193,6 +201,11 @@ impl RedisConfig {
                 "false" => self.allow_eviction(false),
                 _ => return Err(InvalidArgument::new("allow_eviction must be true or false")),
             },
+            "wait_replicas" => match value.parse() {
+                Ok(count) => self.wait_replicas(count),
+                Err(_) => return Err(InvalidArgument::new("wait_replicas must be a number")),
+            },
+            "wait_replicas_timeout_ms" => self.wait_replicas_timeout(milliseconds(&value)?)?,
             "ca_file" => self.ca_file(value),
             // The name is not repeated: it may be what stands behind a `?` in a password.
             _ => {
@@ -200,8 +213,8 @@ impl RedisConfig {
                     "a Redis URL takes the parameters username, password, password_file, \
                      password_env, sentinel_username, sentinel_password, \
                      sentinel_password_file, sentinel_password_env, db, prefix, client_name, \
-                     connect_timeout_ms, command_timeout_ms, allow_eviction and ca_file, and no \
-                     other; \
+                     connect_timeout_ms, command_timeout_ms, allow_eviction, wait_replicas, \
+                     wait_replicas_timeout_ms and ca_file, and no other; \
                      write %3F for a ? in a password",
                 ));
             }
@@ -300,6 +313,24 @@ impl RedisConfig {
         Self { allow_eviction: allow, ..self }
     }
 
+    /// How many replicas must have a grant before it is delivered, so that a failover to one of them
+    /// does not lose it. Default: 0, none. Each acquisition then takes as long as the replicas take;
+    /// when fewer have it in time, it is released and the answer is an error of kind `Unavailable`.
+    ///
+    /// It makes a loss less likely, not impossible: a failover may choose a replica that does not
+    /// have it.
+    pub fn wait_replicas(self, count: u32) -> Self {
+        Self { wait_replicas: count, ..self }
+    }
+
+    /// How long the replicas may take. Default: 1 s.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`] unless it is between 1 ms and 1 h.
+    pub fn wait_replicas_timeout(self, timeout: Duration) -> Result<Self, InvalidArgument> {
+        Ok(Self { wait_replicas_timeout: checked(timeout)?, ..self })
+    }
+
     /// A file of PEM certificates that vouch for the server, instead of those that the system
     /// trusts. It is read at each connection.
     pub fn ca_file(self, path: impl Into<PathBuf>) -> Self {
@@ -370,6 +401,8 @@ impl fmt::Debug for RedisConfig {
             .field("connect_timeout", &self.connect_timeout)
             .field("command_timeout", &self.command_timeout)
             .field("allow_eviction", &self.allow_eviction)
+            .field("wait_replicas", &self.wait_replicas)
+            .field("wait_replicas_timeout", &self.wait_replicas_timeout)
             .field("ca_file", &self.ca_file)
             .finish()
     }
@@ -498,13 +531,15 @@ mod tests {
     #[test]
     fn parameters_are_taken() {
         let url = "redis://h?prefix=shop&client_name=web&connect_timeout_ms=10\
-                   &command_timeout_ms=20&allow_eviction=true&ca_file=/a%2Fb";
+                   &command_timeout_ms=20&allow_eviction=true&ca_file=/a%2Fb\
+                   &wait_replicas=2&wait_replicas_timeout_ms=30";
         let built = RedisConfig::new("redis://h")
             .and_then(|config| config.prefix("shop"))
             .and_then(|config| config.client_name("web"))
             .and_then(|config| config.connect_timeout(Duration::from_millis(10)))
             .and_then(|config| config.command_timeout(Duration::from_millis(20)))
-            .map(|config| config.allow_eviction(true).ca_file("/a/b"));
+            .and_then(|config| config.wait_replicas_timeout(Duration::from_millis(30)))
+            .map(|config| config.allow_eviction(true).ca_file("/a/b").wait_replicas(2));
         assert_eq!(RedisConfig::new(url), built);
     }
 
@@ -549,6 +584,9 @@ mod tests {
             ("redis://h?command_timeout_ms=0", "1 ms"),
             ("redis://h?command_timeout_ms=hunter2", "whole number"),
             ("redis://h?allow_eviction=hunter2", "true or false"),
+            ("redis://h?wait_replicas=hunter2", "number"),
+            ("redis://h?wait_replicas=-1", "number"),
+            ("redis://h?wait_replicas_timeout_ms=0", "1 ms"),
             ("redis+sentinel://h", "service"),
             ("redis+sentinel://h/", "service"),
             ("redis+sentinel://h/hunter%202", "service"),

@@ -3,6 +3,7 @@
 use std::{
     fmt,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use leasehold_core::{Clock, Fault, FaultKind, Sleep};
@@ -78,10 +79,11 @@ impl Dial {
         &self,
         site: &Site,
         pushes: Option<&Pushes>,
+        patience: Duration,
     ) -> Result<Arc<Link>, Fault> {
         let limit = self.clock.now().after(self.config.connect_timeout);
         let limit = Sleep::until(Arc::clone(&self.clock), limit);
-        match before(limit, self.open_in_time(site, pushes)).await {
+        match before(limit, self.open_in_time(site, pushes, patience)).await {
             Some(opened) => opened,
             None => Err(Fault::new(
                 FaultKind::Unavailable,
@@ -90,7 +92,12 @@ impl Dial {
         }
     }
 
-    async fn open_in_time(&self, site: &Site, pushes: Option<&Pushes>) -> Result<Arc<Link>, Fault> {
+    async fn open_in_time(
+        &self,
+        site: &Site,
+        pushes: Option<&Pushes>,
+        patience: Duration,
+    ) -> Result<Arc<Link>, Fault> {
         let endpoint = self.find(site).await?;
         let meter = Arc::new(Meter::default());
         let stream = Stream::connect(&endpoint, &self.config, Arc::clone(&meter)).await?;
@@ -104,7 +111,7 @@ impl Dial {
         let opened =
             MultiplexedConnection::new_with_config(&self.log_in()?, stream, settings).await;
         let (connection, driver) = opened.map_err(|error| error::fault(&site.place, &error))?;
-        let link = Link::drive(connection, driver, meter, endpoint, &self.pulse);
+        let link = Link::drive(connection, driver, meter, endpoint, patience, &self.pulse);
         // It is cut when this future is dropped before its end, as no one else has it.
         self.introduce(&link, site, pushes).await?;
         Ok(link)

@@ -25,11 +25,29 @@ pub(crate) struct Node {
     /// No other node of this client has the same.
     pub(crate) id: u64,
     pub(crate) lanes: Lanes,
+    /// For what waits for replicas, where that is asked for: renewals must not stand behind it.
+    patient: Option<Lanes>,
 }
 
 impl Node {
-    pub(crate) fn new(id: u64, own: Arc<Lane>) -> Arc<Self> {
-        Arc::new(Self { id, lanes: Lanes::new(own) })
+    /// A server that the client's thread, whose runtime is `home`, reaches over `own`.
+    pub(crate) fn new(id: u64, home: &Handle, dial: &Arc<Dial>, own: Arc<Lane>) -> Arc<Self> {
+        let patient = (dial.config.wait_replicas > 0).then(|| {
+            let site = Arc::clone(own.site());
+            let lane = Lane::new(home.clone(), Arc::clone(dial), site, None).patient();
+            Lanes::new(Arc::new(lane))
+        });
+        Arc::new(Self { id, lanes: Lanes::new(own), patient })
+    }
+
+    /// The lanes for what waits for replicas.
+    pub(crate) fn patient(&self) -> &Lanes {
+        self.patient.as_ref().unwrap_or(&self.lanes)
+    }
+
+    fn requests(&self) -> (u64, u64) {
+        let of_patient = self.patient.as_ref().map_or((0, 0), Lanes::requests);
+        add(self.lanes.requests(), of_patient)
     }
 
     pub(crate) fn site(&self) -> &Arc<Site> {
@@ -63,7 +81,7 @@ impl Fleet {
 
     /// Requests that went out for callers in a runtime, and over the thread's connections.
     pub(crate) fn requests(&self) -> (u64, u64) {
-        let of_nodes = self.masters().iter().map(|node| node.lanes.requests()).fold((0, 0), add);
+        let of_nodes = self.masters().iter().map(|node| node.requests()).fold((0, 0), add);
         match self {
             Self::One(_) => of_nodes,
             Self::Cluster(cluster) => add(of_nodes, cluster.state().retired),
@@ -144,7 +162,7 @@ impl Cluster {
         nodes.retain(|_, node| {
             let stays = slots.has(node);
             if !stays {
-                *retired = add(*retired, node.lanes.requests());
+                *retired = add(*retired, node.requests());
             }
             stays
         });
@@ -171,7 +189,8 @@ impl Cluster {
         let node = state.nodes.entry(endpoint.clone()).or_insert_with(|| {
             let site = Site::new(Goal::Server(endpoint.clone()), &self.dial.config);
             let own = Lane::new(self.home.clone(), Arc::clone(&self.dial), Arc::new(site), None);
-            Node::new(self.next_id.fetch_add(1, Relaxed), Arc::new(own))
+            let id = self.next_id.fetch_add(1, Relaxed);
+            Node::new(id, &self.home, &self.dial, Arc::new(own))
         });
         Arc::clone(node)
     }

@@ -32,6 +32,8 @@ pub(crate) struct Lane {
     dial: Arc<Dial>,
     site: Arc<Site>,
     pushes: Option<Pushes>,
+    /// How much longer than others its connections may be silent.
+    patience: Duration,
     state: Mutex<State>,
 }
 
@@ -75,7 +77,13 @@ impl Lane {
             gone: false,
             requests: 0,
         };
-        Self { home, dial, site, pushes, state: Mutex::new(state) }
+        Self { home, dial, site, pushes, patience: Duration::ZERO, state: Mutex::new(state) }
+    }
+
+    /// A way for requests that wait for replicas: what is behind them waits, too.
+    pub(crate) fn patient(self) -> Self {
+        let patience = self.dial.config.wait_replicas_timeout;
+        Self { patience, ..self }
     }
 
     /// A connection, made if there is none. Failed tries keep a distance, whoever asks.
@@ -109,6 +117,10 @@ impl Lane {
             Ok(Err(fault)) => Err(NoLink::Fault(fault)),
             Err(_) => Err(NoLink::Gone),
         }
+    }
+
+    async fn open(&self) -> Answer {
+        self.dial.open(&self.site, self.pushes.as_ref(), self.patience).await
     }
 
     /// The connection, if there is one.
@@ -159,7 +171,7 @@ impl Attempt {
     async fn run(mut self) {
         let not_before = self.lane.state().not_before;
         until(&self.lane.dial.clock, not_before).await;
-        let opened = self.lane.dial.open(&self.lane.site, self.lane.pushes.as_ref()).await;
+        let opened = self.lane.open().await;
         self.done = true;
         let waiting = {
             let mut state = self.lane.state();
@@ -240,7 +252,9 @@ impl Lanes {
                 return Arc::clone(&self.own);
             }
         }
-        let lane = Arc::new(Lane::new(home, Arc::clone(&self.dial), Arc::clone(&self.site), None));
+        let (dial, site) = (Arc::clone(&self.dial), Arc::clone(&self.site));
+        let lane = Lane { patience: self.own.patience, ..Lane::new(home, dial, site, None) };
+        let lane = Arc::new(lane);
         callers.lanes.push((id, Arc::clone(&lane)));
         lane
     }

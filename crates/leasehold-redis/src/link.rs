@@ -13,6 +13,7 @@ use std::{
         },
     },
     task::Poll,
+    time::Duration,
 };
 
 use redis::{Cmd, Pipeline, RedisResult, Value, aio::MultiplexedConnection};
@@ -26,6 +27,8 @@ pub(crate) struct Link {
     driver: AbortHandle,
     meter: Arc<Meter>,
     endpoint: Endpoint,
+    /// How much longer than others it may be silent: it waits for replicas.
+    patience: Duration,
     pulse: Arc<Pulse>,
     end: Arc<End>,
     /// Requests that nobody has seen the answer of.
@@ -72,6 +75,7 @@ impl Link {
         driver: impl Future<Output = ()> + Send + 'static,
         meter: Arc<Meter>,
         endpoint: Endpoint,
+        patience: Duration,
         pulse: &Arc<Pulse>,
     ) -> Arc<Self> {
         struct ReachOnDrop(Arc<End>);
@@ -94,6 +98,7 @@ impl Link {
             driver: driver.abort_handle(),
             meter,
             endpoint,
+            patience,
             pulse: Arc::clone(pulse),
             end,
             flying,
@@ -145,6 +150,10 @@ impl Link {
                 .map(|()| Err(io::Error::from(io::ErrorKind::ConnectionAborted).into())),
         })
         .await
+    }
+
+    pub(crate) const fn patience(&self) -> Duration {
+        self.patience
     }
 
     /// Which server it leads to.

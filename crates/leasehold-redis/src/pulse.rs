@@ -121,9 +121,10 @@ impl Pulse {
                 continue;
             }
             let since = *beaten.silent_since.get_or_insert(now);
-            if now - since >= self.limit {
+            let limit = self.limit + link.patience();
+            if now - since >= limit {
                 silent.push(link);
-            } else if now - since >= self.limit / 2 && !beaten.asked {
+            } else if now - since >= limit / 2 && !beaten.asked {
                 beaten.asked = true;
                 suspects.push(link);
             }

@@ -78,7 +78,7 @@ pub(crate) async fn connect(config: RedisConfig) -> Result<Arc<Client>, Fault> {
     let fleet = if is_cluster {
         Fleet::Cluster(Cluster::new(home, Arc::clone(&dial)))
     } else {
-        Fleet::One(Node::new(0, Arc::clone(&ear)))
+        Fleet::One(Node::new(0, &home, &dial, Arc::clone(&ear)))
     };
     let client = Arc::new(Client {
         id,

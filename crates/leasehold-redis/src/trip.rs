@@ -1,22 +1,16 @@
 //! One request until its answer: sent again with the same token and attempt for as long as that can
 //! help and the caller waits (rule L7).
 
-use std::{
-    future::poll_fn,
-    pin::{Pin, pin},
-    sync::Arc,
-    task::Poll,
-    time::Duration,
-};
+use std::{future::poll_fn, pin::Pin, sync::Arc, task::Poll, time::Duration};
 
-use leasehold_core::{Fault, FaultKind, LocalTime, Sleep};
+use leasehold_core::{Fault, FaultKind, LocalTime, LockId, Sleep};
 use redis::{Arg, Cmd, RedisError, Value};
 
 use crate::{
     client::Client,
     error::{self, Remedy},
     fleet::{Fleet, Node},
-    lane::{Lane, NoLink, ended},
+    lane::{Lane, Lanes, NoLink, ended},
     link::Link,
     script::{LockKeys, Request},
     site::Site,
@@ -42,6 +36,10 @@ pub(crate) struct Trip<'a> {
     /// Where the lock is on its way to: asked next, and only then.
     ask: Option<Arc<Node>>,
     from: From,
+    /// How many replicas are waited for after each send.
+    replicas: u32,
+    /// How many of them had what was sent last, or why that is not known.
+    pub(crate) acknowledged: Result<u32, Fault>,
     pub(crate) deadline: LocalTime,
     back_off: BackOff,
     /// The server has said where to go: there is nothing to wait for.
@@ -181,6 +179,17 @@ impl<'a> Trip<'a> {
         Self::on(client, From::Here, Arc::clone(node), None, deadline)
     }
 
+    /// The same for what is to be had by replicas before it counts, where that is asked for.
+    pub(crate) fn replicated(mut self) -> Self {
+        let config = &self.client.dial.config;
+        if config.wait_replicas > 0 {
+            self.replicas = config.wait_replicas;
+            self.deadline = self.deadline.after(config.wait_replicas_timeout);
+            self.lane = self.way();
+        }
+        self
+    }
+
     fn on(
         client: &'a Client,
         from: From,
@@ -189,12 +198,14 @@ impl<'a> Trip<'a> {
         deadline: LocalTime,
     ) -> Self {
         Self {
-            lane: way(&node, from),
+            lane: from.choose(&node.lanes),
             client,
             node,
             slot,
             ask: None,
             from,
+            replicas: 0,
+            acknowledged: Ok(0),
             deadline,
             back_off: BackOff::new(PAUSE_MIN, PAUSE_MAX),
             hurries: false,
@@ -212,10 +223,18 @@ impl<'a> Trip<'a> {
                 None => self.client.node_of(self.slot),
             };
             if node.id != self.node.id {
-                self.lane = way(&node, self.from);
                 self.node = node;
+                self.lane = self.way();
             }
         }
+    }
+
+    fn way(&self) -> Arc<Lane> {
+        self.from.choose(self.lanes())
+    }
+
+    fn lanes(&self) -> &Lanes {
+        if self.replicas > 0 { self.node.patient() } else { &self.node.lanes }
     }
 
     /// The server that it goes to.
@@ -380,11 +399,11 @@ impl<'a> Trip<'a> {
             if let Some(link) = self.lane.open_link() {
                 return Ok(link);
             }
-            let is_own = Arc::ptr_eq(&self.lane, self.node.lanes.own());
+            let is_own = Arc::ptr_eq(&self.lane, self.lanes().own());
             let (now, soon) = (self.client.now(), self.client.dial.config.reply_limit());
             if !is_own && self.lane.connects_since().is_some_and(|since| since.after(soon) <= now) {
                 // Somebody has waited for that already.
-                self.lane = Arc::clone(self.node.lanes.own());
+                self.lane = Arc::clone(self.lanes().own());
                 continue;
             }
             let soon = now.after(soon);
@@ -400,7 +419,7 @@ impl<'a> Trip<'a> {
                     return Err(fault);
                 }
                 None | Some(Err(NoLink::Gone)) if !is_own && self.client.now() < self.deadline => {
-                    self.lane = Arc::clone(self.node.lanes.own());
+                    self.lane = Arc::clone(self.lanes().own());
                 }
                 Some(Err(NoLink::Gone)) => return Err(ended()),
                 None => {
@@ -427,12 +446,13 @@ impl<'a> Trip<'a> {
         asks: bool,
     ) -> Result<Value, RedisError> {
         self.sends += 1;
-        let answer = if self.sends == 1 && !asks {
+        let answer = if asks || self.replicas > 0 {
+            self.exchange_many(link, command, asks).await
+        } else if self.sends == 1 {
             link.ask(command).await
         } else {
-            let answer = pin!(ask_once(link, command, asks));
             let limit = Sleep::until(Arc::clone(&self.client.dial.clock), self.deadline);
-            match before(limit, answer).await {
+            match before(limit, link.ask(command)).await {
                 Some(answer) => answer,
                 None => Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()),
             }
@@ -441,6 +461,60 @@ impl<'a> Trip<'a> {
             Value::ServerError(error) => Err(error.into()),
             value => Ok(value),
         }
+    }
+
+    /// The same with what goes with it: leave to ask for a lock that is on its way, and the wait for
+    /// replicas. All of it is one write, so the replicas are those of the server that answered.
+    async fn exchange_many(
+        &mut self,
+        link: &Link,
+        command: &Cmd,
+        asks: bool,
+    ) -> Result<Value, RedisError> {
+        let mut all = redis::pipe();
+        if asks {
+            all.cmd("ASKING");
+        }
+        all.add_command(command.clone());
+        if self.replicas > 0 {
+            let timeout = self.client.dial.config.wait_replicas_timeout.as_millis();
+            all.cmd("WAIT").arg(self.replicas).arg(u64::try_from(timeout).unwrap_or(u64::MAX));
+        }
+        let limit = Sleep::until(Arc::clone(&self.client.dial.clock), self.deadline);
+        let mut answers = match before(limit, link.ask_all(&all)).await {
+            Some(answers) => answers?,
+            None => return Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()),
+        };
+        if self.replicas > 0 {
+            self.acknowledged = match answers.pop() {
+                Some(Value::Int(count)) => Ok(u32::try_from(count).unwrap_or(0)),
+                Some(Value::ServerError(error)) => {
+                    Err(error::fault(&self.lane.site().place, &error.into()))
+                }
+                _ => Ok(0),
+            };
+        }
+        Ok(answers.pop().unwrap_or(Value::Nil))
+    }
+
+    /// Whether enough replicas have what was sent last.
+    ///
+    /// # Errors
+    /// Fewer have it.
+    pub(crate) fn is_replicated(&self, lock: &LockId) -> Result<(), Fault> {
+        let count = self.acknowledged.clone()?;
+        if count >= self.replicas {
+            return Ok(());
+        }
+        let timeout = self.client.dial.config.wait_replicas_timeout;
+        let (wanted, place) = (self.replicas, &self.lane.site().place);
+        Err(Fault::new(
+            FaultKind::Unavailable,
+            format!(
+                "{place}: {count} of {wanted} replicas have \"{}\" after {timeout:?}",
+                lock.name()
+            ),
+        ))
     }
 
     fn failed<R>(&mut self, link: &Link, error: &RedisError) -> Once<R> {
@@ -464,7 +538,7 @@ impl<'a> Trip<'a> {
                 self.doubt();
                 if link.is_over() {
                     // The runtime that drove it may be blocked: the client's thread is not.
-                    self.lane = Arc::clone(self.node.lanes.own());
+                    self.lane = Arc::clone(self.lanes().own());
                     return Once::Again(self.lost());
                 }
                 // The deadline came first, or what was read made no sense.
@@ -527,22 +601,13 @@ impl Sent {
     }
 }
 
-/// The lane to a server.
-fn way(node: &Node, from: From) -> Arc<Lane> {
-    match from {
-        From::Here => node.lanes.here(),
-        From::Own => Arc::clone(node.lanes.own()),
+impl From {
+    fn choose(self, lanes: &Lanes) -> Arc<Lane> {
+        match self {
+            Self::Here => lanes.here(),
+            Self::Own => Arc::clone(lanes.own()),
+        }
     }
-}
-
-async fn ask_once(link: &Link, command: &Cmd, asks: bool) -> Result<Value, RedisError> {
-    if !asks {
-        return link.ask(command).await;
-    }
-    let mut both = redis::pipe();
-    both.cmd("ASKING").add_command(command.clone());
-    let mut answers = link.ask_all(&both).await?;
-    Ok(answers.pop().unwrap_or(Value::Nil))
 }
 
 /// A server that sends a request elsewhere has not refused it.
