@@ -73,6 +73,12 @@ impl Sentinels {
         &self.servers[number]
     }
 
+    /// All of the servers.
+    #[must_use]
+    pub fn servers(&self) -> &[Server] {
+        &self.servers
+    }
+
     /// One of the sentinels.
     #[must_use]
     pub fn sentinel(&self, number: usize) -> &Server {
@@ -90,6 +96,20 @@ impl Sentinels {
     pub fn part(&self) {
         self.to_first.refuse(true);
         self.to_first.cut();
+    }
+
+    /// Parts the first master from the sentinels, and from those who come to it anew: connections of
+    /// others that are there already stay.
+    ///
+    /// # Panics
+    /// The first master does not answer.
+    pub fn part_from_sentinels(&self) {
+        self.to_first.refuse(true);
+        let clients = self.servers[0].command(&["CLIENT", "LIST"]).text();
+        for client in clients.lines().filter(|line| line.contains(" name=sentinel-")) {
+            let id = client.split(' ').next().and_then(|id| id.strip_prefix("id="));
+            self.servers[0].command(&["CLIENT", "KILL", "ID", id.expect("a client has an id")]);
+        }
     }
 
     /// Which server the sentinels take for the master, if most of them agree.
