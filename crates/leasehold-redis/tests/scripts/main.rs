@@ -5,12 +5,14 @@
 #![forbid(unsafe_code)]
 
 mod cost;
+mod doubles;
 mod layout;
 mod life;
 mod memory;
 mod program;
 mod reference;
 mod store;
+mod told;
 
 use std::sync::OnceLock;
 
@@ -29,7 +31,9 @@ fn main() {
     let mut trials = Vec::new();
     for flavor in Flavor::ALL {
         let missing = flavor.installed().err().map(|missing| missing.to_string());
-        for (name, test) in [life::TESTS, layout::TESTS].into_iter().flatten() {
+        for (name, test) in
+            [life::TESTS, doubles::TESTS, told::TESTS, layout::TESTS].into_iter().flatten()
+        {
             trials.push(trial(name, flavor, missing.clone(), move || test(shared(flavor))));
         }
         for (name, test) in [memory::TESTS, reference::TESTS, cost::TESTS].into_iter().flatten() {
