@@ -16,9 +16,11 @@ use std::{
 use leasehold::LockManager;
 use libtest_mimic::{Arguments, Trial};
 
+const UNDER_LOAD: &str = "a_job_runs_once_at_a_time_under_load_a_kill_and_a_sigterm";
+
 fn main() {
     let trials = vec![
-        Trial::test("sqlite::a_job_runs_once_at_a_time_under_load_a_kill_and_a_sigterm", || {
+        Trial::test(format!("sqlite::{UNDER_LOAD}"), || {
             under_load(&Shop::on_sqlite());
             Ok(())
         }),
@@ -39,13 +41,12 @@ fn on_redis() -> Trial {
         .into_iter()
         .any(|name| std::env::var(name).is_ok_and(|set| set == "true" || set == "1"));
     let is_ignored = Flavor::Redis70.installed().is_err() && !is_required;
-    let name = "redis::a_job_runs_once_at_a_time_under_load_a_kill_and_a_sigterm";
     let run = || {
         let server = Server::start(Flavor::Redis70).map_err(|missing| missing.to_string())?;
         under_load(&Shop::on_redis(&server));
         Ok(())
     };
-    Trial::test(name, run).with_ignored_flag(is_ignored)
+    Trial::test(format!("redis::{UNDER_LOAD}"), run).with_ignored_flag(is_ignored)
 }
 
 const CONFIG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/shop/locks.toml");
