@@ -19,6 +19,8 @@ pub(crate) struct Facts {
     pub(crate) append_only: Option<bool>,
     pub(crate) snapshots: Option<bool>,
     pub(crate) max_memory: Option<u64>,
+    /// How many replicas are connected.
+    pub(crate) replicas: Option<u32>,
 }
 
 /// Asks, refuses what would lose locks, and loads the scripts.
@@ -85,6 +87,7 @@ impl Facts {
         self.product = Some(if valkey.is_some() { "Valkey" } else { "Redis" });
         self.version = valkey.or_else(|| field("redis_version")).map(str::to_owned);
         self.role = field("role").map(str::to_owned);
+        self.replicas = field("connected_slaves").and_then(|count| count.parse().ok());
         self.policy = field("maxmemory_policy").map(str::to_owned);
         self.append_only = field("aof_enabled").map(|enabled| enabled == "1");
         self.max_memory = field("maxmemory").and_then(|bytes| bytes.parse().ok());

@@ -4,6 +4,7 @@
 
 mod backend;
 mod book;
+mod census;
 mod checks;
 mod client;
 mod config;
@@ -34,5 +35,6 @@ mod trip;
 mod url;
 
 pub use backend::RedisBackend;
+pub use census::{RedisSentinel, RedisServer};
 pub use config::RedisConfig;
 pub use report::{Finding, RedisReport};

@@ -7,9 +7,11 @@ use leasehold_core::{Fault, FaultKind};
 use redis::{Cmd, Value};
 
 use crate::{
+    census::{self, RedisSentinel, RedisServer},
     checks::{self, Facts},
     client::Client,
     error,
+    follow::learn_slots,
     link::Link,
     offset::server_time,
     script::SOURCES,
@@ -45,6 +47,14 @@ pub struct RedisReport {
     pub round_trip: Duration,
     /// Whether waiters are told of their grants by pushes; else they poll every second.
     pub pushed: bool,
+    /// Every server that has locks. What stands above is of one of them.
+    pub servers: Vec<RedisServer>,
+    /// How many slots of a cluster nobody has.
+    pub uncovered_slots: u32,
+    /// The sentinels that the URL names.
+    pub sentinels: Vec<RedisSentinel>,
+    /// How many replicas a grant waits for.
+    pub wait_replicas: u32,
 }
 
 /// Something that a [`RedisReport`] finds wrong.
@@ -83,7 +93,12 @@ impl RedisReport {
         }
         *client.facts.lock().unwrap_or_else(PoisonError::into_inner) = facts.clone();
         let missing_rules = missing_rules(client, &link).await?;
-        Ok(Self::of(client, facts, missing_rules, ahead, round_trip))
+        if let Some(cluster) = client.fleet.cluster() {
+            learn_slots(cluster, &link).await?;
+        }
+        let report = Self::of(client, facts, missing_rules, ahead, round_trip);
+        let (servers, sentinels) = (census::servers(client).await, census::sentinels(client).await);
+        Ok(Self { servers, sentinels, ..report })
     }
 
     fn of(
@@ -106,6 +121,10 @@ impl RedisReport {
             clock_ahead_us,
             round_trip,
             pushed: !client.is_not_pushed(),
+            servers: Vec::new(),
+            uncovered_slots: census::uncovered(client),
+            sentinels: Vec::new(),
+            wait_replicas: client.dial.config.wait_replicas,
         }
     }
 
@@ -124,6 +143,29 @@ impl RedisReport {
         }
         if self.role.as_deref().is_some_and(|role| role != "master") {
             find(true, "the server is a replica and takes no writes".into());
+        }
+        if self.uncovered_slots > 0 {
+            let count = self.uncovered_slots;
+            find(true, format!("nobody has {count} slots of the cluster, and their locks"));
+        }
+        for server in &self.servers {
+            let address = &server.address;
+            if let Some(problem) = &server.problem {
+                find(true, format!("{address} cannot be asked: {problem}"));
+            }
+            if let Some(count) = server.replicas.filter(|count| *count < self.wait_replicas) {
+                let wanted = self.wait_replicas;
+                find(
+                    true,
+                    format!("{address} has {count} replicas and every grant waits for {wanted}"),
+                );
+            }
+        }
+        let is_down = |sentinel: &RedisSentinel| sentinel.master.is_none();
+        let all_down = self.sentinels.iter().all(is_down);
+        for sentinel in self.sentinels.iter().filter(|sentinel| is_down(sentinel)) {
+            let why = sentinel.problem.as_deref().unwrap_or("it does not know the service");
+            find(all_down, format!("the sentinel {} names no master: {why}", sentinel.address));
         }
         for rule in &self.missing_rules {
             // Without these two waiters poll; without anything else requests fail.

@@ -55,8 +55,6 @@ pub(crate) struct Told {
     pub(crate) quorum: Option<u32>,
     /// How many other sentinels it knows.
     pub(crate) others: Option<u32>,
-    pub(crate) replicas: Option<u32>,
-    pub(crate) flags: String,
 }
 
 impl Sentinels {
@@ -101,6 +99,23 @@ impl Sentinels {
             None if answered > 0 => Err(self.unavailable("no sentinel knows the service")),
             None => Err(why.unwrap_or_else(|| self.unavailable("no sentinel answers"))),
         }
+    }
+
+    /// What each says, or why it says nothing.
+    pub(crate) async fn survey(
+        &self,
+        config: &RedisConfig,
+    ) -> Vec<(Endpoint, Result<Told, Fault>)> {
+        let mut questions = self.ask_all(config, false);
+        let mut answers = Vec::new();
+        while let Some(answer) = questions.join_next().await {
+            if let Ok((at, answer)) = answer {
+                answers.push((at, answer));
+            }
+        }
+        answers.sort_by_key(|(at, _)| *at);
+        let named = |at: usize| self.known[at].endpoint.clone();
+        answers.into_iter().map(|(at, answer)| (named(at), answer)).collect()
     }
 
     /// An answer from before the latest election is not believed any more.
@@ -221,8 +236,6 @@ fn told(fields: &Value) -> Told {
             "config-epoch" => told.epoch = value.parse().unwrap_or(0),
             "quorum" => told.quorum = value.parse().ok(),
             "num-other-sentinels" => told.others = value.parse().ok(),
-            "num-slaves" => told.replicas = value.parse().ok(),
-            "flags" => told.flags = value,
             _ => {}
         }
     }
@@ -270,7 +283,6 @@ mod tests {
             "2",
         ]));
         assert_eq!((told.epoch, told.quorum, told.others), (3, Some(2), Some(2)));
-        assert_eq!((told.replicas, told.flags.as_str()), (Some(1), "master"));
     }
 
     #[test]

@@ -43,6 +43,14 @@ impl Site {
         Self { goal, place, offset: Offset::default(), looked_at: Mutex::default() }
     }
 
+    /// The server, where it is always the same.
+    pub(crate) fn address(&self) -> Option<String> {
+        match &self.goal {
+            Goal::Server(endpoint) => Some(endpoint.to_string()),
+            Goal::Master | Goal::Anyone => None,
+        }
+    }
+
     /// Whether this is the server that was found good here last.
     pub(crate) fn has_seen(&self, server: &Endpoint) -> bool {
         self.looked_at.lock().unwrap_or_else(PoisonError::into_inner).as_ref() == Some(server)

@@ -40,7 +40,90 @@ fn of_report(report: &RedisReport) -> Vec<Finding> {
     vec![server(report), role(report), persistence(report), eviction(report), memory(report)]
         .into_iter()
         .chain([rules(report), pushes(report), clock(report)])
+        .chain(servers(report))
+        .chain(sentinels(report))
         .collect()
+}
+
+/// The servers of a cluster, and replicas wherever grants wait for some. Of one server alone the
+/// rest tells enough.
+fn servers(report: &RedisReport) -> Vec<Finding> {
+    let what = "servers";
+    let is_cluster = report.servers.iter().any(|server| server.slots > 0);
+    if !is_cluster && report.wait_replicas == 0 {
+        return Vec::new();
+    }
+    let mut findings: Vec<_> = report
+        .servers
+        .iter()
+        .map(|server| {
+            let address = &server.address;
+            let slots =
+                if is_cluster { format!(", {} slots", server.slots) } else { String::new() };
+            let wanted = report.wait_replicas;
+            match (&server.problem, server.replicas) {
+                (Some(problem), _) => Finding::bad(
+                    what,
+                    format!("{address}{slots}: {problem}"),
+                    "its locks wait until it, or a replica in its place, answers",
+                ),
+                (None, Some(replicas)) if replicas < wanted => Finding::bad(
+                    what,
+                    format!("{address}{slots}: {replicas} replicas; each grant waits for {wanted}"),
+                    "add replicas, or lower wait_replicas",
+                ),
+                (None, Some(replicas)) => {
+                    Finding::good(what, format!("{address}{slots}: {replicas} replicas"))
+                }
+                (None, None) => Finding::weak(
+                    what,
+                    format!("{address}{slots}: replicas not known, INFO is denied"),
+                    "allow +info to see more here",
+                ),
+            }
+        })
+        .collect();
+    if is_cluster {
+        findings.push(match report.uncovered_slots {
+            0 => Finding::good("slots", "each has a server"),
+            count => Finding::bad(
+                "slots",
+                format!("{count} have no server"),
+                "give them one: the locks in them cannot be had",
+            ),
+        });
+    }
+    findings
+}
+
+fn sentinels(report: &RedisReport) -> Vec<Finding> {
+    let what = "sentinels";
+    let any = report.sentinels.iter().any(|sentinel| sentinel.master.is_some());
+    let tell = |sentinel: &leasehold_redis::RedisSentinel| {
+        let address = &sentinel.address;
+        let number = |count: Option<u32>| count.map_or("?".to_owned(), |count| count.to_string());
+        match &sentinel.master {
+            Some(master) => Finding::good(
+                what,
+                format!(
+                    "{address}: the master is {master}, quorum {}, {} other sentinels",
+                    number(sentinel.quorum),
+                    number(sentinel.others)
+                ),
+            ),
+            None => {
+                let why = sentinel.problem.as_deref().unwrap_or("does not know the service");
+                let found = format!("{address}: {why}");
+                let advice = "see what it says; failovers need most of them";
+                if any {
+                    Finding::weak(what, found, advice)
+                } else {
+                    Finding::bad(what, found, advice)
+                }
+            }
+        }
+    };
+    report.sentinels.iter().map(tell).collect()
 }
 
 fn server(report: &RedisReport) -> Finding {
