@@ -1,7 +1,10 @@
 //! What a server is and what it lets a client do, for people to read: the data of
 //! `leasehold doctor`.
 
-use std::{sync::PoisonError, time::Duration};
+use std::{
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
 
 use leasehold_core::{Fault, FaultKind};
 use redis::{Cmd, Value};
@@ -11,7 +14,9 @@ use crate::{
     checks::{self, Facts},
     client::Client,
     error,
+    fleet::Node,
     follow::learn_slots,
+    lane::ended,
     link::Link,
     offset::server_time,
     script::SOURCES,
@@ -72,10 +77,8 @@ const ROUNDS: usize = 5;
 
 impl RedisReport {
     pub(crate) async fn ask(client: &Client) -> Result<Self, Fault> {
-        let masters = client.fleet.masters();
-        let mut trip = Trip::to(client, &masters[0], client.command_deadline());
-        let link = trip.link().await?;
-        let facts = checks::ask(&masters[0].site().place, &link).await?;
+        let (node, link) = somebody(client).await?;
+        let facts = checks::ask(&node.site().place, &link).await?;
         let mut round_trip = Duration::MAX;
         let mut ahead = None;
         for _ in 0..ROUNDS {
@@ -187,6 +190,18 @@ impl RedisReport {
     pub fn is_healthy(&self) -> bool {
         !self.findings().iter().any(|finding| finding.is_grave)
     }
+}
+
+/// The first server that can be reached.
+async fn somebody(client: &Client) -> Result<(Arc<Node>, Arc<Link>), Fault> {
+    let mut why = None;
+    for node in client.fleet.masters() {
+        match Trip::to(client, &node, client.command_deadline()).link().await {
+            Ok(link) => return Ok((node, link)),
+            Err(fault) => why = Some(fault),
+        }
+    }
+    Err(why.unwrap_or_else(ended))
 }
 
 fn wall_clock_us() -> i64 {
