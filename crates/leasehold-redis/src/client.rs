@@ -147,6 +147,11 @@ impl Client {
             // Each server has its own clock: what goes out is in the time of the one that it goes to.
             // In between there is the local time, which all of this client agree on.
             trip.aim();
+            if !trip.site().offset.is_known() {
+                // The first words with a server tell its time. That it cannot be reached is told by
+                // the request.
+                let _ = trip.link().await;
+            }
             let site = Arc::clone(trip.site());
             let known = site.offset.is_known();
             let until = site.offset.store_time(self.copies_end());
