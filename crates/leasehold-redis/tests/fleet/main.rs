@@ -11,7 +11,9 @@
 
 mod failovers;
 mod partitions;
+mod replicas;
 mod scene;
+mod slots;
 
 use std::{env, time::Duration};
 
@@ -28,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const AT_A_TIME: usize = 8;
 
 fn main() {
-    let tests = [failovers::TESTS, partitions::TESTS].concat();
+    let tests = [failovers::TESTS, partitions::TESTS, slots::TESTS, replicas::TESTS].concat();
     let mut trials = Vec::new();
     for (number, (name, test)) in tests.into_iter().enumerate() {
         for (turn, flavor) in Flavor::ALL.into_iter().enumerate() {
