@@ -1,13 +1,13 @@
 //! Which server is meant, and how it is spoken to: the URL and what can be said beside it.
 
-use std::{
-    fmt,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+mod parameters;
+mod password;
 
-use leasehold_core::{Fault, FaultKind, InvalidArgument, defaults};
+use std::{fmt, path::PathBuf, time::Duration};
 
+use leasehold_core::{Fault, InvalidArgument, defaults};
+
+use self::password::Password;
 use crate::{
     topology::{Endpoint, Topology, listed},
     url,
@@ -19,9 +19,6 @@ const LABEL_BYTES_MAX: usize = 64;
 const TIMEOUT_MAX: Duration = Duration::from_secs(3600);
 /// How long replicas may take to have a grant unless told otherwise.
 const WAIT_REPLICAS: Duration = Duration::from_secs(1);
-/// The largest password file in bytes.
-const PASSWORD_BYTES_MAX: u64 = 64 * 1024;
-
 /// No server is given up sooner than this, unless a command may take no longer.
 const REPLY_LIMIT_MIN: Duration = Duration::from_millis(100);
 
@@ -87,15 +84,6 @@ pub struct RedisConfig {
     pub(crate) allow_eviction: bool,
     pub(crate) wait_replicas: u32,
     pub(crate) wait_replicas_timeout: Duration,
-}
-
-/// Where the password comes from.
-#[derive(Clone, PartialEq, Eq)]
-enum Password {
-    None,
-    Given(String),
-    File(PathBuf),
-    Variable(String),
 }
 
 impl RedisConfig {
@@ -169,56 +157,6 @@ impl RedisConfig {
             wait_replicas: 0,
             wait_replicas_timeout: WAIT_REPLICAS,
         }
-    }
-
-    fn with_parameter(self, name: &str, value: String) -> Result<Self, InvalidArgument> {
-        if name.starts_with("sentinel_") && !matches!(self.topology, Topology::Sentinel { .. }) {
-            return Err(InvalidArgument::new(
-                "the parameters that begin with sentinel_ belong to redis+sentinel://",
-            ));
-        }
-        Ok(match name {
-            "username" => self.username(value),
-            "password" => self.password(value),
-            "password_file" => self.password_file(value),
-            "password_env" => Self { password: Password::Variable(value), ..self },
-            "sentinel_username" => self.sentinel_username(value),
-            "sentinel_password" => self.sentinel_password(value),
-            "sentinel_password_file" => self.sentinel_password_file(value),
-            "sentinel_password_env" => {
-                Self { sentinel_password: Password::Variable(value), ..self }
-            }
-            "db" => match value.parse() {
-                Ok(database) => self.database(database),
-                Err(_) => return Err(InvalidArgument::new("db must be a number")),
-            },
-            "prefix" => self.prefix(value)?,
-            "client_name" => self.client_name(value)?,
-            "connect_timeout_ms" => self.connect_timeout(milliseconds(&value)?)?,
-            "command_timeout_ms" => self.command_timeout(milliseconds(&value)?)?,
-            "allow_eviction" => match value.as_str() {
-                "true" => self.allow_eviction(true),
-                "false" => self.allow_eviction(false),
-                _ => return Err(InvalidArgument::new("allow_eviction must be true or false")),
-            },
-            "wait_replicas" => match value.parse() {
-                Ok(count) => self.wait_replicas(count),
-                Err(_) => return Err(InvalidArgument::new("wait_replicas must be a number")),
-            },
-            "wait_replicas_timeout_ms" => self.wait_replicas_timeout(milliseconds(&value)?)?,
-            "ca_file" => self.ca_file(value),
-            // The name is not repeated: it may be what stands behind a `?` in a password.
-            _ => {
-                return Err(InvalidArgument::new(
-                    "a Redis URL takes the parameters username, password, password_file, \
-                     password_env, sentinel_username, sentinel_password, \
-                     sentinel_password_file, sentinel_password_env, db, prefix, client_name, \
-                     connect_timeout_ms, command_timeout_ms, allow_eviction, wait_replicas, \
-                     wait_replicas_timeout_ms and ca_file, and no other; \
-                     write %3F for a ? in a password",
-                ));
-            }
-        })
     }
 
     /// Who logs in. Default: the server's `default` user.
@@ -354,23 +292,6 @@ impl RedisConfig {
     }
 }
 
-impl Password {
-    fn current(&self, variable: &str) -> Result<Option<String>, Fault> {
-        match self {
-            Self::None => Ok(None),
-            Self::Given(password) => Ok(Some(password.clone())),
-            Self::File(path) => read_password(path).map(Some),
-            Self::Variable(name) => match std::env::var(name) {
-                Ok(password) => Ok(Some(password)),
-                Err(_) => Err(Fault::new(
-                    FaultKind::Denied,
-                    format!("the environment variable that {variable} names is not set"),
-                )),
-            },
-        }
-    }
-}
-
 impl fmt::Display for RedisConfig {
     /// The URL without user, password and parameters.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -408,18 +329,6 @@ impl fmt::Debug for RedisConfig {
     }
 }
 
-impl fmt::Debug for Password {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => f.write_str("None"),
-            Self::Given(_) => f.write_str("Given"),
-            Self::File(path) => f.debug_tuple("File").field(path).finish(),
-            // Whoever takes the name for the password has written it here.
-            Self::Variable(_) => f.write_str("Variable"),
-        }
-    }
-}
-
 fn endpoints<H: Into<String>>(
     hosts: impl IntoIterator<Item = (H, u16)>,
 ) -> Result<Vec<Endpoint>, InvalidArgument> {
@@ -432,11 +341,6 @@ fn endpoints<H: Into<String>>(
     Ok(endpoints)
 }
 
-fn milliseconds(text: &str) -> Result<Duration, InvalidArgument> {
-    let count = text.parse().map_err(|_| InvalidArgument::new("a timeout is a whole number"))?;
-    Ok(Duration::from_millis(count))
-}
-
 fn checked(timeout: Duration) -> Result<Duration, InvalidArgument> {
     if (Duration::from_millis(1)..=TIMEOUT_MAX).contains(&timeout) {
         return Ok(timeout);
@@ -444,27 +348,10 @@ fn checked(timeout: Duration) -> Result<Duration, InvalidArgument> {
     Err(InvalidArgument::new(format!("a timeout of {timeout:?} is not in 1 ms ..= 1 h")))
 }
 
-fn read_password(path: &Path) -> Result<String, Fault> {
-    let fault = |error: std::io::Error| {
-        let message = format!("the password file {} cannot be read: {error}", path.display());
-        Fault::new(FaultKind::Denied, message).with_source(error)
-    };
-    let length = std::fs::metadata(path).map_err(fault)?.len();
-    if length > PASSWORD_BYTES_MAX {
-        return Err(fault(std::io::Error::other("it is too large")));
-    }
-    let mut password = std::fs::read_to_string(path).map_err(fault)?;
-    if password.ends_with('\n') {
-        password.pop();
-        if password.ends_with('\r') {
-            password.pop();
-        }
-    }
-    Ok(password)
-}
-
 #[cfg(test)]
 mod tests {
+    use leasehold_core::FaultKind;
+
     use super::*;
 
     const NASTY: &str = "a=b#c@d/e:f%g?h&i j\u{e9}";
