@@ -46,7 +46,7 @@ fn goes_on(fleet: &Fleet) {
         assert!(next.fencing_token() > held.fencing_token());
         assert!(next.release().await.expect("answers"), "it was held");
         is_renewed(&renewed, TTL).await;
-        claim.is_nobody_elses(&same(&theirs, &claimed)).await;
+        claim.belongs_to_nobody_else(&same(&theirs, &claimed)).await;
         shut_down([ours, theirs]).await;
     });
 }
@@ -90,7 +90,7 @@ impl Claim {
     }
 
     /// Who claimed holds it, or the claim has run out meanwhile and somebody else can.
-    async fn is_nobody_elses(self, mutex: &NamedMutex) {
+    async fn belongs_to_nobody_else(self, mutex: &NamedMutex) {
         let Self { backend, request, before } = self;
         let grant = match backend.confirm(&request.lock, &request.token).await.expect("answers") {
             Confirmed::Granted(grant) => Some(grant),
