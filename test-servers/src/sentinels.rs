@@ -33,6 +33,13 @@ impl Sentinels {
     pub fn start(flavor: Flavor, replicas: usize) -> Result<Self, Missing> {
         let first = server(flavor).start()?;
         let to_first = Proxy::to(first.address());
+        // Also as a replica it has one address: a server with two is put in its own place.
+        let port = to_first.address().port().to_string();
+        for setting in
+            [["CONFIG", "SET", "replica-announce-port", &port].as_slice(), &["CONFIG", "REWRITE"]]
+        {
+            assert_eq!(first.command(setting).text(), "OK", "{setting:?}");
+        }
         let of_first = format!("replicaof 127.0.0.1 {}", first.port());
         let mut servers = vec![first];
         for _ in 0..replicas {
