@@ -227,7 +227,8 @@ fn under_load(shop: &Shop) {
     assert!(ended(&mut other.child).success(), "it shuts down clean");
     assert!(!ended(&mut second).success(), "nobody answers any more");
     check(&shop.journal(), &killed);
-    assert!(shop.is_empty(), "nothing is left in the store");
+    // What the killed one waited for goes within the liveness limit of waiters.
+    until("nothing is left in the store", || shop.is_empty());
 }
 
 fn wrong_configuration(shop: &Shop) {
