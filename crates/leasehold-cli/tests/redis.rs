@@ -2,6 +2,8 @@
 
 #[path = "program/common.rs"]
 mod common;
+#[path = "redis/fleet.rs"]
+mod fleet;
 #[path = "redis/guardian.rs"]
 mod guardian;
 #[path = "program/session.rs"]
@@ -62,6 +64,10 @@ fn main() -> ExitCode {
         );
         let on_file = move || test(&Store::new());
         trials.push(common::trial(&format!("{theme}::sqlite::{name}"), on_file));
+    }
+    for (name, test) in fleet::ALL {
+        let missing = Flavor::Redis70.installed().is_err();
+        trials.push(common::trial(&format!("fleet::{name}"), test).with_ignored_flag(missing));
     }
     common::run(trials)
 }
