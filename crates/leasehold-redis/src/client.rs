@@ -3,6 +3,7 @@
 use std::{
     fmt,
     future::Future,
+    pin::pin,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering::SeqCst},
@@ -12,7 +13,7 @@ use std::{
 
 use leasehold_core::{
     Acquire, Acquired, Binding, Call, ClientId, Confirmed, Fault, FaultKind, LocalTime, LockId,
-    Place, Refusal, Released, Wake, WatchFor, Watched, defaults,
+    Place, Refusal, Released, Sleep, Wake, WatchFor, Watched, defaults,
 };
 use tokio::{sync::Notify, task::coop::unconstrained};
 
@@ -28,6 +29,7 @@ use crate::{
     },
     site::Site,
     slots::slot_of,
+    time::before,
     trip::{Once, Trip},
 };
 
@@ -141,7 +143,7 @@ impl Client {
         let limit = request.not_after.map(|at| self.site.offset.local_time(at));
         let deadline = limit.unwrap_or_else(|| self.command_deadline());
         let deadline = deadline.max(self.command_deadline());
-        let mut trip = Trip::from_here(&self, &keys, deadline).replicated();
+        let mut trip = Trip::from_here(&self, &keys, deadline).replicated().guarded();
         let mut clock_tries = 0;
         let outcome = loop {
             // Each server has its own clock: what goes out is in the time of the one that it goes to.
@@ -183,7 +185,14 @@ impl Client {
                 }
                 Once::Answer(answer) => break answer,
                 Once::Again(fault) => {
-                    if let Err(fault) = trip.pause(fault).await {
+                    let paused = match trip.held_until.take() {
+                        Some(end) if request.wait && limit.is_none_or(|limit| end < limit) => {
+                            self.sit_out(end).await.map(|()| trip.begin_anew())
+                        }
+                        Some(_) => Err(fault),
+                        None => trip.pause(fault).await,
+                    };
+                    if let Err(fault) = paused {
                         break Err(fault);
                     }
                 }
@@ -265,6 +274,17 @@ impl Client {
 
     pub(crate) fn is_not_pushed(&self) -> bool {
         self.no_pushes.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Waits until a server that holds back its grants may give them.
+    async fn sit_out(&self, end: LocalTime) -> Result<(), Fault> {
+        let mut ending = pin!(self.ending.notified());
+        // Registered first, so that an end in between is not missed.
+        ending.as_mut().enable();
+        if !self.has_ended() {
+            before(Sleep::until(Arc::clone(&self.dial.clock), end), ending).await;
+        }
+        if self.has_ended() { Err(ended()) } else { Ok(()) }
     }
 
     /// Asks the server for its time; what is not answered is not learned.

@@ -15,7 +15,7 @@ use redis::{
 use crate::{
     checks,
     config::RedisConfig,
-    error,
+    error, guard,
     link::Link,
     net::{Meter, Stream},
     pulse::Pulse,
@@ -171,6 +171,11 @@ impl Dial {
         if self.is_many() && has_locks && !site.has_seen(link.endpoint()) {
             checks::check(self, &site.place, link).await?;
             site.saw(link.endpoint());
+        }
+        if let Some(longest) = self.config.restart_guard
+            && has_locks
+        {
+            guard::look(self, &site.place, link, longest).await?;
         }
         if let Some(pushes) = pushes {
             let refused = match link.subscribe(&pushes.channel).await {

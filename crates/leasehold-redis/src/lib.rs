@@ -13,6 +13,7 @@ mod dial;
 mod error;
 mod fleet;
 mod follow;
+mod guard;
 mod lane;
 mod link;
 mod net;

@@ -6,7 +6,7 @@ use std::{
     io,
     pin::pin,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{
             AtomicBool, AtomicU64, AtomicUsize,
             Ordering::{Relaxed, SeqCst},
@@ -19,7 +19,7 @@ use std::{
 use redis::{Cmd, Pipeline, RedisResult, Value, aio::MultiplexedConnection};
 use tokio::{sync::Notify, task::AbortHandle};
 
-use crate::{net::Meter, pulse::Pulse, topology::Endpoint};
+use crate::{guard::Hold, net::Meter, pulse::Pulse, topology::Endpoint};
 
 /// One connection, driven by the runtime that opened it.
 pub(crate) struct Link {
@@ -34,6 +34,8 @@ pub(crate) struct Link {
     /// Requests that nobody has seen the answer of.
     flying: Arc<AtomicUsize>,
     requests: AtomicU64,
+    /// What the server may not grant yet.
+    hold: OnceLock<Hold>,
 }
 
 /// From how many requests on their way the driver lets others come along.
@@ -103,6 +105,7 @@ impl Link {
             end,
             flying,
             requests: AtomicU64::new(0),
+            hold: OnceLock::new(),
         });
         pulse.watch(&link);
         link
@@ -159,6 +162,15 @@ impl Link {
     /// Which server it leads to.
     pub(crate) const fn endpoint(&self) -> &Endpoint {
         &self.endpoint
+    }
+
+    /// Holds back grants over this connection from its beginning.
+    pub(crate) fn hold_back(&self, hold: Hold) {
+        let _ = self.hold.set(hold);
+    }
+
+    pub(crate) fn hold(&self) -> Option<&Hold> {
+        self.hold.get()
     }
 
     pub(crate) fn is_over(&self) -> bool {

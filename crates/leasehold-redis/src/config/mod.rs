@@ -5,7 +5,7 @@ mod password;
 
 use std::{fmt, path::PathBuf, time::Duration};
 
-use leasehold_core::{Fault, InvalidArgument, defaults};
+use leasehold_core::{Fault, InvalidArgument, Ttl, defaults};
 
 use self::password::Password;
 use crate::{
@@ -54,6 +54,7 @@ const REPLY_LIMIT_MIN: Duration = Duration::from_millis(100);
 /// | `allow_eviction` | [`allow_eviction`](Self::allow_eviction), `true` or `false` | `false` |
 /// | `wait_replicas` | [`wait_replicas`](Self::wait_replicas) | 0 |
 /// | `wait_replicas_timeout_ms` | [`wait_replicas_timeout`](Self::wait_replicas_timeout) | 1000 |
+/// | `restart_guard_ms` | [`restart_guard`](Self::restart_guard) | none |
 /// | `ca_file` | [`ca_file`](Self::ca_file) | the system's |
 ///
 /// A password appears in no message, no log and no `Debug`.
@@ -84,6 +85,7 @@ pub struct RedisConfig {
     pub(crate) allow_eviction: bool,
     pub(crate) wait_replicas: u32,
     pub(crate) wait_replicas_timeout: Duration,
+    pub(crate) restart_guard: Option<Duration>,
 }
 
 impl RedisConfig {
@@ -156,6 +158,7 @@ impl RedisConfig {
             allow_eviction: false,
             wait_replicas: 0,
             wait_replicas_timeout: WAIT_REPLICAS,
+            restart_guard: None,
         }
     }
 
@@ -269,6 +272,21 @@ impl RedisConfig {
         Ok(Self { wait_replicas_timeout: checked(timeout)?, ..self })
     }
 
+    /// The longest TTL that is in use. A server that has started without its data grants nothing
+    /// until it is as old as that, so that no lock is granted that somebody still holds by the lost
+    /// data. Default: none, nothing is held back.
+    ///
+    /// Acquisitions wait for that within their timeout; those that would not, or do not wait at all,
+    /// get an error of kind `Unavailable`. A new server is taken for one without its data, once. All
+    /// clients of a store should say the same.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`] unless it is a TTL: between 1 ms and 2^31−1 ms.
+    pub fn restart_guard(self, longest: Duration) -> Result<Self, InvalidArgument> {
+        Ttl::new(longest)?;
+        Ok(Self { restart_guard: Some(longest), ..self })
+    }
+
     /// A file of PEM certificates that vouch for the server, instead of those that the system
     /// trusts. It is read at each connection.
     pub fn ca_file(self, path: impl Into<PathBuf>) -> Self {
@@ -324,6 +342,7 @@ impl fmt::Debug for RedisConfig {
             .field("allow_eviction", &self.allow_eviction)
             .field("wait_replicas", &self.wait_replicas)
             .field("wait_replicas_timeout", &self.wait_replicas_timeout)
+            .field("restart_guard", &self.restart_guard)
             .field("ca_file", &self.ca_file)
             .finish()
     }
@@ -419,13 +438,14 @@ mod tests {
     fn parameters_are_taken() {
         let url = "redis://h?prefix=shop&client_name=web&connect_timeout_ms=10\
                    &command_timeout_ms=20&allow_eviction=true&ca_file=/a%2Fb\
-                   &wait_replicas=2&wait_replicas_timeout_ms=30";
+                   &wait_replicas=2&wait_replicas_timeout_ms=30&restart_guard_ms=40";
         let built = RedisConfig::new("redis://h")
             .and_then(|config| config.prefix("shop"))
             .and_then(|config| config.client_name("web"))
             .and_then(|config| config.connect_timeout(Duration::from_millis(10)))
             .and_then(|config| config.command_timeout(Duration::from_millis(20)))
             .and_then(|config| config.wait_replicas_timeout(Duration::from_millis(30)))
+            .and_then(|config| config.restart_guard(Duration::from_millis(40)))
             .map(|config| config.allow_eviction(true).ca_file("/a/b").wait_replicas(2));
         assert_eq!(RedisConfig::new(url), built);
     }
@@ -474,6 +494,8 @@ mod tests {
             ("redis://h?wait_replicas=hunter2", "number"),
             ("redis://h?wait_replicas=-1", "number"),
             ("redis://h?wait_replicas_timeout_ms=0", "1 ms"),
+            ("redis://h?restart_guard_ms=0", "1 ms"),
+            ("redis://h?restart_guard_ms=hunter2", "whole number"),
             ("redis+sentinel://h", "service"),
             ("redis+sentinel://h/", "service"),
             ("redis+sentinel://h/hunter%202", "service"),

@@ -43,6 +43,7 @@ impl RedisConfig {
                 Err(_) => return Err(InvalidArgument::new("wait_replicas must be a number")),
             },
             "wait_replicas_timeout_ms" => self.wait_replicas_timeout(milliseconds(&value)?)?,
+            "restart_guard_ms" => self.restart_guard(milliseconds(&value)?)?,
             "ca_file" => self.ca_file(value),
             // The name is not repeated: it may be what stands behind a `?` in a password.
             _ => {
@@ -51,7 +52,7 @@ impl RedisConfig {
                      password_env, sentinel_username, sentinel_password, \
                      sentinel_password_file, sentinel_password_env, db, prefix, client_name, \
                      connect_timeout_ms, command_timeout_ms, allow_eviction, wait_replicas, \
-                     wait_replicas_timeout_ms and ca_file, and no other; \
+                     wait_replicas_timeout_ms, restart_guard_ms and ca_file, and no other; \
                      write %3F for a ? in a password",
                 ));
             }

@@ -51,6 +51,10 @@ pub(crate) struct Trip<'a> {
     pub(crate) sends: u32,
     /// Whether a send that was not answered may have taken effect, or may yet do so.
     pub(crate) in_doubt: bool,
+    /// Whether it asks for a grant, which a server may have to hold back.
+    is_guarded: bool,
+    /// Until when the last try was held back.
+    pub(crate) held_until: Option<LocalTime>,
 }
 
 /// Over which connections requests travel.
@@ -93,6 +97,20 @@ impl<'a> Trip<'a> {
         self
     }
 
+    /// The same for what asks for a grant.
+    pub(crate) fn guarded(self) -> Self {
+        Self { is_guarded: self.client.dial.config.restart_guard.is_some(), ..self }
+    }
+
+    /// Gives it the time of a trip that begins now.
+    pub(crate) fn begin_anew(&mut self) {
+        let mut deadline = self.client.command_deadline();
+        if self.replicas > 0 {
+            deadline = deadline.after(self.client.dial.config.wait_replicas_timeout);
+        }
+        self.deadline = self.deadline.max(deadline);
+    }
+
     fn on(
         client: &'a Client,
         from: From,
@@ -115,6 +133,8 @@ impl<'a> Trip<'a> {
             redirections: 0,
             sends: 0,
             in_doubt: false,
+            is_guarded: false,
+            held_until: None,
         }
     }
 
@@ -184,6 +204,16 @@ impl<'a> Trip<'a> {
             Err(fault) if fault.is_retryable() => return Once::Again(fault),
             Err(fault) => return Once::Answer(Err(fault)),
         };
+        if self.is_guarded
+            && let Some(hold) = link.hold()
+        {
+            // The very connection that it would go out on: no server is taken for another.
+            if let Some((end, fault)) = hold.holds(&self.lane.site().place, self.client.now()) {
+                self.held_until = Some(end);
+                return Once::Again(fault);
+            }
+            hold.mark(&link).await;
+        }
         let mut answer = self.exchange(&link, request.by_digest(), asks).await;
         if let Err(error) = &answer
             && error::remedy(error) == Remedy::SendScript

@@ -12,6 +12,7 @@
 mod failovers;
 mod partitions;
 mod replicas;
+mod restarts;
 mod scene;
 mod slots;
 
@@ -30,7 +31,9 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const AT_A_TIME: usize = 8;
 
 fn main() {
-    let tests = [failovers::TESTS, partitions::TESTS, slots::TESTS, replicas::TESTS].concat();
+    let tests =
+        [failovers::TESTS, partitions::TESTS, slots::TESTS, replicas::TESTS, restarts::TESTS]
+            .concat();
     let mut trials = Vec::new();
     for (number, (name, test)) in tests.into_iter().enumerate() {
         for (turn, flavor) in Flavor::ALL.into_iter().enumerate() {
