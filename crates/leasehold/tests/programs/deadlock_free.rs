@@ -31,7 +31,7 @@ const DEPTH: usize = 5;
 
 enum Lock {
     Mutex(Arc<Mutex<u32>>),
-    RwLock(Arc<RwLock<u32>>),
+    ReadWrite(Arc<RwLock<u32>>),
     Lease(Leased),
 }
 
@@ -82,7 +82,7 @@ impl World {
         let (mut random, leases) = (Random::new(seed), Leases::new(seed));
         let locks = (0..LOCKS).map(|at| match random.below(4) {
             0 | 1 => Lock::Mutex(Arc::new(Mutex::new(0))),
-            2 => Lock::RwLock(Arc::new(RwLock::new(0))),
+            2 => Lock::ReadWrite(Arc::new(RwLock::new(0))),
             _ => Lock::Lease(leases.lock(&format!("in order {at}"))),
         });
         let locks = locks.collect();
@@ -171,10 +171,10 @@ impl World {
                 return self.hand_on(guard, at).await;
             }
             Lock::Mutex(mutex) => mutex.run_exclusive(async |_| inside().await).await,
-            Lock::RwLock(lock) if self.below(2) == 0 => {
+            Lock::ReadWrite(lock) if self.below(2) == 0 => {
                 lock.run_shared(async |_| inside().await).await
             }
-            Lock::RwLock(lock) => lock.run_exclusive(async |_| inside().await).await,
+            Lock::ReadWrite(lock) => lock.run_exclusive(async |_| inside().await).await,
             Lock::Lease(lease) => {
                 let request = lease.ask(self.below(2) == 0).ttl(None);
                 return self.end(End::of(request.run(async |_| inside().await).await));
