@@ -85,7 +85,8 @@ async fn on_store(command: Command, settings: &Settings) -> Result<Exit, Failure
 fn not_parsed(mut error: clap::Error) -> Exit {
     let tip = tip::of(&mut error, std::env::args_os());
     let text = error.to_string();
-    let harmless = ticket::redacted(&text);
+    // Help is all our own, and holds examples.
+    let harmless = if error.use_stderr() { ticket::redacted(&text) } else { text.clone() };
     if error.use_stderr() && wants_documents() {
         let format = LogFormat::Json;
         talk::set(&Everywhere { log_format: format, ..Everywhere::default() });
@@ -94,7 +95,7 @@ fn not_parsed(mut error: clap::Error) -> Exit {
         // A reader that has gone away is no error.
         let _ = error.print();
     } else {
-        // A ticket in the wrong place.
+        // A secret in the wrong place.
         talk::failure(harmless);
     }
     if !error.use_stderr() {

@@ -46,8 +46,23 @@ pub(crate) fn read(argument: Option<TicketText>) -> Result<Ticket, Failure> {
     }
 }
 
-/// The text without what looks like a ticket.
+/// The text without what looks like a ticket, or like a user and a password in a URL.
 pub(crate) fn redacted(text: &str) -> String {
+    let lines = text.split_inclusive('\n').map(without_user);
+    without_tickets(&lines.collect::<String>())
+}
+
+/// A line without what stands between `://` and the last `@`: a password may hold anything.
+fn without_user(line: &str) -> String {
+    match (line.find("://"), line.rfind('@')) {
+        (Some(begin), Some(end)) if begin < end => {
+            format!("{}***{}", &line[..begin + 3], &line[end..])
+        }
+        _ => line.to_owned(),
+    }
+}
+
+fn without_tickets(text: &str) -> String {
     let of_ticket = |c: char| c.is_ascii_alphanumeric() || "-_.%/".contains(c);
     let mut harmless = String::with_capacity(text.len());
     let mut rest = text;

@@ -41,12 +41,19 @@ pub(crate) async fn open(url: &str) -> Result<Arc<dyn Backend>> {
             "redis" | "rediss" | "unix" | "redis+unix" | "redis+sentinel" | "rediss+sentinel"
             | "redis+cluster" | "rediss+cluster",
         ) => redis(url).await,
-        // The rest of the URL is not repeated: it may hold a password.
-        Some(other) => Err(invalid(format!(
+        // Nothing else of the URL is repeated: it may be, or hold, a password.
+        Some(other) if is_scheme(other) => Err(invalid(format!(
             "no store is called {other:?}; there are memory:, sqlite:PATH and redis://HOST"
         ))),
-        None => Err(invalid("a store's URL begins with memory:, sqlite: or redis:")),
+        _ => Err(invalid("a store's URL begins with memory:, sqlite: or redis:")),
     }
+}
+
+/// Whether this is what a URL may begin with, and no password that somebody wrote there.
+#[doc(hidden)]
+#[must_use]
+pub fn is_scheme(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|letter| letter.is_ascii_lowercase() || letter == '+')
 }
 
 #[cfg(feature = "sqlite")]

@@ -79,7 +79,7 @@ pub use crate::tokio_clock::TokioClock;
 pub use crate::{
     acquire_all::AcquireAll,
     acquiring::{Acquiring, Detaching, TryAcquiring},
-    connect::connect,
+    connect::{connect, is_scheme},
     hand_over::{Adopt, Detached, LeaseRef, NotHandedOver},
     lease::Lease,
     lease_state::LeaseState,

@@ -13,11 +13,17 @@ use crate::duration;
 #[command(group = ArgGroup::new("one-name").args(["name", "name_option"]).required(true))]
 pub(crate) struct NameArgs {
     /// The lock's name: 1 to 512 bytes. One that begins with `-`: see --name.
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = value::name)]
     name: Option<LockName>,
 
     /// The name, as an option: `--name=-x` is the lock `-x`.
-    #[arg(long = "name", value_name = "NAME", id = "name_option", hide_short_help = true)]
+    #[arg(
+        long = "name",
+        value_name = "NAME",
+        id = "name_option",
+        value_parser = value::name,
+        hide_short_help = true
+    )]
     name_option: Option<LockName>,
 }
 
@@ -34,11 +40,17 @@ impl NameArgs {
 pub(crate) struct NamesArgs {
     /// The lock's name: 1 to 512 bytes. Several names: all of them are acquired, or none, in one
     /// order for everybody. One that begins with `-`: see --name.
-    #[arg(value_name = "NAME", id = "name")]
+    #[arg(value_name = "NAME", id = "name", value_parser = value::name)]
     positional: Vec<LockName>,
 
     /// A name, as an option: `--name=-x` is the lock `-x`.
-    #[arg(long = "name", value_name = "NAME", id = "name_option", hide_short_help = true)]
+    #[arg(
+        long = "name",
+        value_name = "NAME",
+        id = "name_option",
+        value_parser = value::name,
+        hide_short_help = true
+    )]
     options: Vec<LockName>,
 }
 

@@ -69,8 +69,10 @@ pub(crate) struct Everywhere {
     ///
     /// `sqlite:PATH` is a store for all processes of this machine; `redis://HOST`, `rediss://HOST`
     /// (TLS) and `unix:///PATH` (a socket) are Redis or Valkey servers, for all machines that reach
-    /// them. `redis://USER@HOST:PORT/DATABASE?password_file=FILE&prefix=TEXT` says more. A command
-    /// line can be read by every user of the machine: a URL with a password belongs into
+    /// them; `redis+sentinel://HOST,HOST/SERVICE` and `redis+cluster://HOST,HOST` (with `rediss`:
+    /// TLS) are several that replace one another.
+    /// `redis://USER@HOST:PORT/DATABASE?password_file=FILE&prefix=TEXT` says more. A command line
+    /// can be read by every user of the machine: a URL with a password belongs into
     /// LEASEHOLD_STORE, or the password into a file.
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) store: Option<String>,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use leasehold::{Capacity, LockKind, Ttl, Weight};
+use leasehold::{Capacity, LockKind, LockName, Ticket, Ttl, Weight};
 
 use crate::duration;
 
@@ -17,6 +17,14 @@ pub(super) fn weight(text: &str) -> Result<Weight, String> {
 
 pub(super) fn ttl(text: &str) -> Result<Ttl, String> {
     Ttl::new(duration::parse(text)?).map_err(|error| error.to_string())
+}
+
+/// A name. A ticket is none, though it could be: names are public, and a ticket is a secret (T5).
+pub(super) fn name(text: &str) -> Result<LockName, String> {
+    if text.parse::<Ticket>().is_ok() {
+        return Err("a ticket is given to renew, release and adopt; it is no name".to_owned());
+    }
+    LockName::new(text).map_err(|error| error.to_string())
 }
 
 /// A duration that is not zero.

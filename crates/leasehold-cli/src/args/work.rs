@@ -34,7 +34,7 @@ pub(crate) struct RunArgs {
     pub(crate) request: RequestArgs,
 
     /// When the lock is busy, do nothing and end with 0. With --wait it waits that long first.
-    #[arg(long, conflicts_with_all = ["no_wait", "conflict_exit_code"])]
+    #[arg(long, conflicts_with = "conflict_exit_code")]
     pub(crate) skip: bool,
 
     /// Do nothing and end with 0 when the command has succeeded within this time, wherever it ran.

@@ -55,9 +55,11 @@ impl Place {
                 | "redis+cluster" | "rediss+cluster",
                 _,
             )) => redis(url),
-            // The rest is not repeated: it may hold a password.
-            Some((scheme, _)) => Err(wrong(format!("no store is called {scheme:?}; {NAMES}"))),
-            None => Err(wrong(format!("a store is named by a URL; {NAMES}"))),
+            // Nothing else is repeated: it may be, or hold, a password.
+            Some((scheme, _)) if leasehold::is_scheme(scheme) => {
+                Err(wrong(format!("no store is called {scheme:?}; {NAMES}")))
+            }
+            _ => Err(wrong(format!("a store is named by a URL; {NAMES}"))),
         }
     }
 

@@ -141,6 +141,8 @@ fn stores_that_are_none() {
         ("redis://user:hunter2@127.0.0.1:1", 69),
         ("memory:", 64),
         ("locks", 64),
+        ("hunter2@127.0.0.1:6379", 64),
+        ("hunter2", 64),
     ] {
         let output = store.output(&["run", "n", "--store", url, "--", "true"]);
         assert_eq!(output.status.code(), Some(code), "{output:?}");

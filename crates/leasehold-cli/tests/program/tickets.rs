@@ -8,6 +8,7 @@ trials! {
     what_follows_the_ticket_on_stdin_is_the_command_s,
     what_is_no_ticket_is_refused_and_not_repeated,
     a_ticket_in_the_wrong_place_is_not_repeated,
+    a_url_in_the_wrong_place_keeps_its_password,
     a_store_that_is_not_there_has_no_grants_and_is_not_made,
     a_name_that_no_environment_can_hold_is_refused_before_the_grant_is_touched,
 }
@@ -84,11 +85,37 @@ fn a_ticket_in_the_wrong_place_is_not_repeated() {
     let store = Store::new();
     let ticket = store.ticket(&["n", "--ttl", "10m"]);
     let ttl = format!("--ttl={ticket}");
-    for args in [&["release", "x", &ticket][..], &["list", &ticket], &[&ticket], &["renew", &ttl]] {
+    for args in [
+        &["release", "x", &ticket][..],
+        &["list", &ticket],
+        &[&ticket],
+        &["renew", &ttl],
+        // It would be the name of a lock, for all to see.
+        &["acquire", &ticket, "--ttl", "5s"],
+        &["run", &ticket, "--", "true"],
+        &["show", &ticket],
+    ] {
         let output = store.output(args);
         assert_eq!(output.status.code(), Some(64), "{output:?}");
         let errors = stderr(&output);
         assert!(errors.contains("(a ticket)") && !errors.contains(&ticket), "{errors}");
+    }
+}
+
+fn a_url_in_the_wrong_place_keeps_its_password() {
+    let store = Store::new();
+    let url = "redis://u:hun@ter2@h";
+    for args in [
+        &[url, "list"][..],
+        &["list", url],
+        &["list", "--", url],
+        &["list", "--log-format", url],
+        &["run", "n", "--ttl", url, "--", "true"],
+    ] {
+        let output = store.output(args);
+        assert_eq!(output.status.code(), Some(64), "{output:?}");
+        let errors = stderr(&output);
+        assert!(errors.contains("://***@h") && !errors.contains("ter2"), "{errors}");
     }
 }
 
