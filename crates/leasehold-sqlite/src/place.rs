@@ -4,7 +4,7 @@
 //! checked is what is used.
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fs,
     os::{fd::OwnedFd, unix::ffi::OsStrExt, unix::fs::DirBuilderExt},
     path::{Path, PathBuf},
@@ -97,14 +97,14 @@ impl Place {
                 &format!("is on {system}, which does not keep locks; name another --store"),
             ));
         }
+        // What is there and can be no store is refused before anything is made beside it.
+        has_database(&parent, &name, &path)?;
         let mut side_name = name.clone();
         side_name.push(".d");
         let side_path = parent_path.join(&side_name);
         make_directory(&parent, side_name.as_bytes(), &side_path)?;
         let side = open_private(Some(&parent), &side_path, side_name.as_bytes())?;
-        let place = Self { path, name, parent, side, side_path };
-        place.has_database()?;
-        Ok(place)
+        Ok(Self { path, name, parent, side, side_path })
     }
 
     /// `PATH.d`, for messages.
@@ -152,14 +152,7 @@ impl Place {
     /// It is never opened here: closing another descriptor of it would free the POSIX locks that
     /// SQLite has on it for other clients of this process.
     pub(crate) fn has_database(&self) -> Result<bool, Fault> {
-        match statat(&self.parent, &*self.name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => {
-                check_private(&stat, FileType::RegularFile, &self.path)?;
-                Ok(stat.st_size > 0)
-            }
-            Err(Errno::NOENT) => Ok(false),
-            Err(error) => Err(from_io(error, "look at", &self.path)),
-        }
+        has_database(&self.parent, &self.name, &self.path)
     }
 
     /// Makes the empty file that SQLite is to fill; SQLite itself would make it readable by others.
@@ -196,6 +189,17 @@ impl Place {
             }
         }
         Ok(())
+    }
+}
+
+fn has_database(parent: &OwnedFd, name: &OsStr, path: &Path) -> Result<bool, Fault> {
+    match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => {
+            check_private(&stat, FileType::RegularFile, path)?;
+            Ok(stat.st_size > 0)
+        }
+        Err(Errno::NOENT) => Ok(false),
+        Err(error) => Err(from_io(error, "look at", path)),
     }
 }
 

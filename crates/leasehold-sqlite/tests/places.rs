@@ -113,6 +113,14 @@ fn a_file_that_is_no_database_is_refused_and_left_alone() {
 }
 
 #[test]
+fn nothing_is_made_beside_what_can_be_no_store() {
+    let home = Home::new();
+    fs::create_dir(home.path()).unwrap();
+    assert_refused(&home, FaultKind::Unsafe, "neither a plain file");
+    assert!(!home.0.path().join("locks.db.d").exists());
+}
+
+#[test]
 fn an_empty_file_becomes_a_store() {
     let home = Home::new();
     fs::write(home.path(), "").unwrap();
@@ -128,7 +136,7 @@ fn links_are_refused() {
     assert_refused(&home, FaultKind::Unsafe, "symbolic link");
     fs::remove_file(home.path()).unwrap();
     let side = home.0.path().join("locks.db.d");
-    fs::remove_dir_all(&side).unwrap();
+    assert!(!side.exists());
     symlink(elsewhere.0.path().join("locks.db.d"), &side).unwrap();
     assert_refused(&home, FaultKind::Unsafe, "symbolic link");
     fs::remove_file(&side).unwrap();
