@@ -2,12 +2,20 @@
 
 use std::ffi::OsString;
 
-use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
+use clap::{
+    CommandFactory,
+    error::{ContextKind, ContextValue, Error, ErrorKind},
+};
+
+use crate::args::Cli;
 
 /// What is most likely meant: `run NAME CMD` lacks the `--` before the command, and the name in
 /// `run -x` begins with a dash. Takes the tip away that clap has for the second, which makes the
 /// name a command.
 pub(crate) fn of(error: &mut Error, line: impl Iterator<Item = OsString>) -> Option<String> {
+    if error.kind() == ErrorKind::InvalidSubcommand {
+        return command_like(error);
+    }
     let line: Vec<String> = line.skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     let runs = line.iter().find(|word| !word.starts_with('-'))?;
     let kind = error.kind();
@@ -32,12 +40,26 @@ pub(crate) fn of(error: &mut Error, line: impl Iterator<Item = OsString>) -> Opt
     (runs == "run" && !is_typo && !is_number).then(|| tip.to_owned())
 }
 
+/// A command that differs by one letter, or by two that changed places: clap finds no likeness in
+/// short words.
+fn command_like(error: &Error) -> Option<String> {
+    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    if error.get(ContextKind::SuggestedSubcommand).is_some() {
+        return None;
+    }
+    let commands = Cli::command();
+    let mut names = commands.get_subcommands().filter(|command| !command.is_hide_set());
+    let like = names.find(|command| strsim::osa_distance(unknown, command.get_name()) == 1)?;
+    Some(format!("a similar command exists: '{}'", like.get_name()))
+}
+
 #[cfg(test)]
 mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::args::Cli;
 
     /// The tip, and what clap says.
     fn tip(line: &str) -> (Option<String>, String) {

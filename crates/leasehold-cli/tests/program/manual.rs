@@ -55,6 +55,8 @@ fn typos_are_answered_with_the_right_word() {
     let store = Store::new();
     for (args, right) in [
         (&["lsit"][..], "'list'"),
+        (&["rnu", "n"], "'run'"),
+        (&["tpo"], "'top'"),
         (&["run", "n", "--permit", "2", "--", "true"], "'--permits'"),
         (&["acquire", "n", "--tll", "1s"], "'--ttl'"),
         (&["top", "--sort", "waitng"], "'waiting'"),
