@@ -27,6 +27,7 @@ const SIZE: Size = Size {
     kills_anywhere: 2,
     stops_each: 0,
     disturbances: 160,
+    ttl: Size::TTL,
 };
 
 fn main() {

@@ -32,6 +32,7 @@ const CI: Size = Size {
     kills_anywhere: 2,
     stops_each: 4,
     disturbances: 14,
+    ttl: Size::TTL,
 };
 const SOAK: Size = Size {
     processes: 12,
@@ -41,6 +42,7 @@ const SOAK: Size = Size {
     kills_anywhere: 100,
     stops_each: 40,
     disturbances: 140,
+    ttl: Size::TTL,
 };
 /// How long a process may take to connect.
 const CONNECT_BOUND: Duration = Duration::from_secs(20);
@@ -175,12 +177,12 @@ impl Stage for OnRedis {
             }
             6 => {
                 self.step_clock(7_200)?;
-                Disturbance { what: "clock two hours ahead", steps_clock: true }
+                Disturbance { steps_clock: true, ..Disturbance::from("clock two hours ahead") }
             }
             _ => {
                 // By as much longer the dead are in the way, so not by hours.
                 self.step_clock(-2)?;
-                Disturbance { what: "clock two seconds back", steps_clock: true }
+                Disturbance { steps_clock: true, ..Disturbance::from("clock two seconds back") }
             }
         })
     }

@@ -26,6 +26,9 @@ pub struct Limits {
 pub struct Report {
     /// What must not be; empty is good.
     pub violations: Vec<Violation>,
+    /// What would be violations, had no failover made answers void ([`Forgets`](super::Forgets)):
+    /// what asynchronous replication has lost.
+    pub explained: Vec<Violation>,
     /// How much has happened.
     pub summary: Summary,
 }
@@ -87,11 +90,22 @@ impl fmt::Display for Violation {
 #[must_use]
 pub fn check(events: &[Event], limits: Limits) -> Report {
     let story = Story::of(events);
+    let violations = violations(&story, limits);
+    let mut explained = Vec::new();
+    if !story.failovers.is_empty() {
+        explained = self::violations(&story.without_failovers(), limits);
+        explained.retain(|violation| !violations.contains(violation));
+    }
+    Report { summary: Summary::of(&story), violations, explained }
+}
+
+/// In the order of their times.
+fn violations(story: &Story, limits: Limits) -> Vec<Violation> {
     let mut by_lock = BTreeMap::<&str, Vec<&Acquisition>>::new();
     for acquisition in &story.acquisitions {
         by_lock.entry(&acquisition.lock).or_default().push(acquisition);
     }
-    let mut checker = Checker { story: &story, limits, violations: Vec::new() };
+    let mut checker = Checker { story, limits, violations: Vec::new() };
     checker.processes();
     for (lock, acquisitions) in &by_lock {
         checker.overlaps(lock, acquisitions);
@@ -106,7 +120,7 @@ pub fn check(events: &[Event], limits: Limits) -> Report {
     }
     let mut violations = checker.violations;
     violations.sort_by_key(|violation| violation.at_us);
-    Report { violations, summary: Summary::of(&story) }
+    violations
 }
 
 struct Checker<'a> {
@@ -142,7 +156,7 @@ impl Checker<'_> {
         // Ends come before beginnings of the same microsecond.
         let mut edges = Vec::<(u64, bool, &Acquisition)>::new();
         for acquisition in acquisitions {
-            let Some(granted) = acquisition.granted else { continue };
+            let Some(granted) = &acquisition.granted else { continue };
             let until = self.story.held_until(acquisition).expect("it was granted");
             if granted.at < until {
                 edges.push((granted.at, true, acquisition));
@@ -167,15 +181,16 @@ impl Checker<'_> {
     /// Grants follow the queue, and fencing tokens follow the grants: so fencing tokens show the
     /// order of grants, and what was certainly earlier has the smaller one.
     fn order_of_grants(&mut self, lock: &str, acquisitions: &[&Acquisition]) {
-        let granted: Vec<(&Acquisition, Granted)> =
-            acquisitions.iter().filter_map(|one| Some((*one, one.granted?))).collect();
+        let granted: Vec<(&Acquisition, &Granted)> =
+            acquisitions.iter().filter_map(|one| Some((*one, one.granted.as_ref()?))).collect();
         for (index, (a, of_a)) in granted.iter().enumerate() {
             for (b, of_b) in &granted[index + 1..] {
                 let kind = if of_a.fencing == of_b.fencing {
                     Some(ViolationKind::FencingRegression)
                 } else {
                     let misorder = |first, second| misorder(self.story, first, second);
-                    misorder((*a, of_a), (*b, of_b)).or_else(|| misorder((*b, of_b), (*a, of_a)))
+                    misorder((*a, *of_a), (*b, *of_b))
+                        .or_else(|| misorder((*b, *of_b), (*a, *of_a)))
                 };
                 if let Some(kind) = kind {
                     self.found(kind, lock, of_a.at.max(of_b.at), &[a, b]);
@@ -193,7 +208,7 @@ impl Checker<'_> {
             for (place, a) in queue.iter().enumerate() {
                 self.overtaken_while_waiting(lock, acquisitions, a, sight.sent_at);
                 for b in &queue[place + 1..] {
-                    if let (Some(of_a), Some(of_b)) = (a.granted, b.granted)
+                    if let (Some(of_a), Some(of_b)) = (&a.granted, &b.granted)
                         && of_a.fencing > of_b.fencing
                         && !self.story.is_stepped_between(sight.sent_at, of_a.at)
                     {
@@ -223,7 +238,7 @@ impl Checker<'_> {
         }
         let from = acquisitions.partition_point(|b| b.asked_at <= queued_at);
         for b in acquisitions[from..].iter().take_while(|b| b.asked_at < still_at) {
-            if b.granted.is_some_and(|of_b| of_b.at < still_at) {
+            if b.granted.as_ref().is_some_and(|of_b| of_b.at < still_at) {
                 self.found(ViolationKind::Overtaken, lock, still_at, &[a, b]);
             }
         }
@@ -233,7 +248,7 @@ impl Checker<'_> {
     fn storage(&mut self, lock: &str, acquisitions: &[&Acquisition]) {
         let mut writes = Vec::new();
         for a in acquisitions {
-            let Some(granted) = a.granted else { continue };
+            let Some(granted) = &a.granted else { continue };
             let until = self.story.held_until(a).expect("it was granted");
             for (at, accepted) in &a.stored {
                 if *accepted {
@@ -279,20 +294,20 @@ impl Checker<'_> {
 
     /// A grant that its holder did not end is there until the store's promise runs out.
     fn end(&mut self, a: &Acquisition) {
-        let Some(granted) = a.granted else { return };
+        let Some(granted) = &a.granted else { return };
         let until = a.lapsed_at.max(a.released.map(|(at, _)| at)).unwrap_or(granted.at);
         if self.story.is_stepped_between(granted.sent_at, until) {
             return;
         }
         if let Some((at, Found::Nothing)) = a.released
             && a.abandoned_at.is_none_or(|abandoned| abandoned > at)
-            && at < granted.promised_until
+            && at < self.story.promised_until(granted, at)
         {
             self.found(ViolationKind::EndedByOthers, &a.lock, at, &[a]);
         }
         if let Some(at) = a.lapsed_at
             && a.ended_by_caller().is_none_or(|ended| ended > at)
-            && at < granted.promised_until
+            && at < self.story.promised_until(granted, at)
         {
             self.found(ViolationKind::EndedByOthers, &a.lock, at, &[a]);
         }

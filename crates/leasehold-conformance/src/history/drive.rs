@@ -19,16 +19,13 @@ use super::{
     child::Child,
     event::{Doing, Id, What},
     log::{self, Log},
-    plan::{Assignment, Fate, LockPlan, Rng, Size, Step, TTL_MS, Tells},
+    plan::{Assignment, Fate, LockPlan, Rng, Size, Step, Tells},
     recorder::Recorder,
     rogue::request,
-    stage::Stage,
+    stage::{Forgets, Stage},
 };
 use crate::bench::block::outcome;
 
-/// Nobody waits this long unless it is stranded: a queue is short, and whoever stands still in it
-/// loses its grant by its TTL.
-const WAIT_MAX: Duration = Duration::from_secs(20);
 /// How often the driver looks at its timers.
 const LOOK: Duration = Duration::from_millis(5);
 /// How long processes may take to end when they are told to.
@@ -70,7 +67,7 @@ pub fn drive(stage: &dyn Stage, directory: &Path, size: Size, seed: u64) -> Outc
     driver.end();
     let Driver { mut findings, disturbed, .. } = driver;
     let events = log::read(directory).expect("the logs can be read");
-    let report = check(&events, Limits { wait_max: WAIT_MAX });
+    let report = check(&events, Limits { wait_max: size.wait_max() });
     findings.extend(missing(&report, size));
     Outcome { seed, report, findings, disturbed, took: start.elapsed() }
 }
@@ -128,7 +125,7 @@ impl<'a> Driver<'a> {
     fn new(stage: &'a dyn Stage, directory: &'a Path, size: Size, seed: u64) -> Self {
         let address = directory.join("locks.db");
         let mut rng = Rng::new(seed);
-        let locks = LockPlan::draw(&mut rng, size.sets);
+        let locks = LockPlan::draw(&mut rng, size);
         let log = Arc::new(Log::create(directory, 0).expect("a new log"));
         let backend = stage.connect(&address).expect("the store opens");
         let observer = Recorder::new(backend, Arc::clone(&log));
@@ -371,7 +368,7 @@ impl<'a> Driver<'a> {
     }
 
     fn stop(&mut self, process: u32, id: &Id, lock: &str) {
-        let for_ms = u64::from(self.rng.between(150, 500)) + TTL_MS;
+        let for_more = Duration::from_millis(self.rng.between(150, 500).into());
         let Some(child) = self.children.get_mut(&process) else { return };
         child.stop();
         let doing = self.doing(id, lock);
@@ -379,7 +376,7 @@ impl<'a> Driver<'a> {
         self.log.note_at(self.log.now(), process, What::Stopped { doing });
         *self.met.entry(Fate::Stopped(doing)).or_default() += 1;
         if let Some(child) = self.children.get_mut(&process) {
-            child.continue_at = Some(Instant::now() + Duration::from_millis(for_ms));
+            child.continue_at = Some(Instant::now() + self.size.ttl + for_more);
         }
     }
 
@@ -424,6 +421,15 @@ impl<'a> Driver<'a> {
                     if done.steps_clock {
                         self.log.note(What::Stepped { from_us });
                     }
+                    if let Some(Forgets { since, until }) = done.forgets {
+                        // Each a little further than it was: nothing is to be reported that did
+                        // not happen.
+                        let now_us = self.log.now();
+                        let since_us = now_us - us(since.elapsed());
+                        let ago_us = us(until.elapsed());
+                        let until_us = self.log.now() - ago_us;
+                        self.log.note(What::FailedOver { since_us, until_us });
+                    }
                     *self.disturbed.entry(done.what).or_default() += 1;
                 }
                 Err(what) => self.findings.push(what),
@@ -431,4 +437,8 @@ impl<'a> Driver<'a> {
             self.turns += 1;
         }
     }
+}
+
+fn us(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).expect("no history is that long")
 }

@@ -14,7 +14,7 @@ use leasehold_core::{
 };
 
 use super::{
-    plan::LockPlan,
+    plan::{LockPlan, Size},
     rogue::request,
     stage::{Disturbance, Stage},
 };
@@ -56,7 +56,12 @@ impl Stage for Embedded {
     fn reboot(&self, address: &Path) -> Result<(), String> {
         let before = self.connect(address).map_err(told("the store opens before the boot"))?;
         // Bound to its token, so that only the boot ends it.
-        let plan = LockPlan { kind: LockKind::Mutex, name: "left-over".into(), capacity: 1 };
+        let plan = LockPlan {
+            kind: LockKind::Mutex,
+            name: "left-over".into(),
+            capacity: 1,
+            ttl: Size::TTL,
+        };
         let left_over = Acquire {
             binding: Binding::Token,
             ttl: Some(Ttl::new(Duration::from_secs(600)).expect("a valid TTL")),

@@ -198,6 +198,13 @@ pub enum What {
         /// When the step began.
         from_us: u64,
     },
+    /// A replica is the store now: what was answered between these moments may be forgotten.
+    FailedOver {
+        /// What was answered before this, the replica had.
+        since_us: u64,
+        /// After this the server before it answered nothing.
+        until_us: u64,
+    },
     /// The store answered a request with a fault.
     Failed {
         /// The fault's message.

@@ -57,5 +57,5 @@ pub use log::{Log, read};
 pub use plan::Size;
 pub use program::{History, main, main_of, soak, take_part};
 pub use recorder::Recorder;
-pub use stage::{Disturbance, Stage};
+pub use stage::{Disturbance, Forgets, Stage};
 pub use summary::Summary;

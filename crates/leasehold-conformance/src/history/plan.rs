@@ -1,14 +1,11 @@
 //! How large a history is, what its locks are, and what each process of it is told.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use leasehold_core::LockKind;
 use serde::{Deserialize, Serialize};
 
 use super::event::{Doing, Id};
-
-/// The TTL of every grant of a history; all are renewed.
-pub(super) const TTL_MS: u64 = 500;
 
 /// How much has to happen.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +25,8 @@ pub struct Size {
     pub stops_each: usize,
     /// Times that the store is disturbed.
     pub disturbances: u32,
+    /// The TTL of every grant; all are renewed. Whole milliseconds.
+    pub ttl: Duration,
 }
 
 impl Size {
@@ -40,6 +39,7 @@ impl Size {
         kills_anywhere: 12,
         stops_each: 4,
         disturbances: 6,
+        ttl: Self::TTL,
     };
 
     /// What `cargo xtask soak` runs: some minutes.
@@ -51,7 +51,17 @@ impl Size {
         kills_anywhere: 200,
         stops_each: 40,
         disturbances: 60,
+        ttl: Self::TTL,
     };
+
+    /// A TTL for stores that are never away for long.
+    pub const TTL: Duration = Duration::from_millis(500);
+
+    /// Nobody waits this long unless it is stranded: a queue is short, and whoever stands still in it
+    /// loses its grant by its TTL.
+    pub(super) fn wait_max(&self) -> Duration {
+        40 * self.ttl
+    }
 }
 
 /// A lock of a history.
@@ -63,18 +73,21 @@ pub(super) struct LockPlan {
     pub(super) name: String,
     /// Its capacity.
     pub(super) capacity: u32,
+    /// The TTL of its grants.
+    pub(super) ttl: Duration,
 }
 
 impl LockPlan {
     /// So many times a mutex, a semaphore and a read-write lock, as large as the draw makes them.
     #[must_use]
-    pub(super) fn draw(rng: &mut Rng, sets: u32) -> Vec<Self> {
+    pub(super) fn draw(rng: &mut Rng, Size { sets, ttl, .. }: Size) -> Vec<Self> {
         let set = |number: u32| {
             let suffix = if number == 0 { String::new() } else { format!("-{number}") };
             let lock = |kind, name: &str, capacity| Self {
                 kind,
                 name: format!("{name}{suffix}"),
                 capacity,
+                ttl,
             };
             [
                 lock(LockKind::Mutex, "mutex", 1),

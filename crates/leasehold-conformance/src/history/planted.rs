@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold_core::LockKind;
 
 use super::{
-    check::{Limits, ViolationKind, check},
+    check::{Limits, Violation, ViolationKind, check},
     event::{Doing, Event, Found, Id, What},
 };
 
@@ -74,8 +74,24 @@ impl Made {
         self
     }
 
+    fn fails_over(mut self, since_us: u64, until_us: u64) -> Self {
+        let what = What::FailedOver { since_us, until_us };
+        self.0.push(Event { at_us: until_us + 1, process: 0, what });
+        self
+    }
+
+    fn renews(self, at_us: u64, id: &str) -> Self {
+        let (sent_us, left_us) = (at_us - 5, Some(TTL));
+        self.at(at_us, id, |id| What::Renewed { id, sent_us, left_us })
+    }
+
     /// What the checker finds once every process that was not killed has ended.
-    fn found(mut self) -> Vec<ViolationKind> {
+    fn found(self) -> Vec<ViolationKind> {
+        self.found_and_explained().0
+    }
+
+    /// The same, and what only failovers explain.
+    fn found_and_explained(mut self) -> (Vec<ViolationKind>, Vec<ViolationKind>) {
         let mut processes: Vec<u32> = self.0.iter().map(|event| event.process).collect();
         processes.sort_unstable();
         processes.dedup();
@@ -88,7 +104,9 @@ impl Made {
             self = self.at(9_000_000, &format!("{process}/"), |_| What::Ended);
         }
         self.0.sort_by_key(|event| event.at_us);
-        check(&self.0, LIMITS).violations.into_iter().map(|violation| violation.kind).collect()
+        let report = check(&self.0, LIMITS);
+        let kinds = |of: Vec<Violation>| of.into_iter().map(|violation| violation.kind).collect();
+        (kinds(report.violations), kinds(report.explained))
     }
 }
 
@@ -258,6 +276,61 @@ fn a_step_of_the_stores_clock_excuses_what_was_there_before_it_and_no_more() {
     for kind in [ViolationKind::Overlap, ViolationKind::Overtaken, ViolationKind::EndedByOthers] {
         assert!(found.contains(&kind), "{kind:?} of {found:?}");
     }
+}
+
+/// `1/a` is granted at 110 and renewed, and goes on while `2/b` is granted at this moment.
+fn two_hold_from(at_us: u64, renewed_at: &[u64], since_us: u64, until_us: u64) -> Made {
+    let made = Made::default().asks(100, "1/a", 3).enters(110, "1/a", 50);
+    let made = renewed_at.iter().fold(made, |made, at| made.renews(*at, "1/a"));
+    let made = made.asks(at_us - 10, "2/b", 3).enters(at_us, "2/b", 51).leaves(at_us + 10, "2/b");
+    let late = at_us + 100;
+    made.leaves(late, "1/a").fails_over(since_us, until_us)
+}
+
+#[test]
+fn a_failover_explains_what_it_may_have_forgotten_and_no_more() {
+    const OVERLAP: [ViolationKind; 1] = [ViolationKind::Overlap];
+    let of = |at, renewed_at: &[u64], since, until| {
+        two_hold_from(at, renewed_at, since, until).found_and_explained()
+    };
+    let (explained, found) = ((vec![], OVERLAP.to_vec()), (OVERLAP.to_vec(), vec![]));
+    // The grant may be forgotten.
+    assert_eq!(of(2_000, &[], 50, 1_000), explained);
+    // The replica had it.
+    assert_eq!(of(2_000, &[], 200, 1_000), found);
+    // The server that granted both still answered.
+    assert_eq!(of(900, &[], 50, 1_000), found);
+    // The replica knows it after all: it renewed it.
+    assert_eq!(of(3_000, &[2_000], 50, 1_000), found);
+    // Only the renewal may be forgotten: the grant counts for as long as it was promised.
+    assert_eq!(of(400_000, &[300_000], 200_000, 310_000), found);
+    assert_eq!(of(600_000, &[300_000], 200_000, 310_000), explained);
+    // It was forgotten by nobody: the failover came before, or long after.
+    assert_eq!(of(2_000, &[], 50, 90), found);
+    assert_eq!(of(2_000, &[], 5_000, 6_000), found);
+}
+
+#[test]
+fn a_failover_explains_grants_that_end_but_no_stale_write_and_no_step_back_of_a_fence() {
+    let made = |since| {
+        let made = Made::default().asks(100, "1/a", 3).enters(110, "1/a", 9).fails_over(since, 900);
+        made.releases(1_000, "1/a", Found::Nothing).found_and_explained()
+    };
+    assert_eq!(made(50), (vec![], vec![ViolationKind::EndedByOthers]));
+    assert_eq!(made(200), (vec![ViolationKind::EndedByOthers], vec![]));
+
+    let stored = |accepted| move |id| What::Stored { id, accepted };
+    let made = |fencing| {
+        let made = Made::default().asks(100, "1/a", 3).enters(110, "1/a", 50).fails_over(50, 900);
+        let made = made.asks(990, "2/b", 3).enters(1_000, "2/b", fencing);
+        let made = made.at(1_010, "2/b", stored(true)).leaves(1_020, "2/b");
+        made.at(1_030, "1/a", stored(fencing < 50)).leaves(1_040, "1/a")
+    };
+    assert_eq!(made(51).found(), []);
+    assert_eq!(made(49).found(), [ViolationKind::FencingRegression]);
+    let stale = two_hold_from(2_000, &[], 50, 1_000).at(2_005, "2/b", stored(true));
+    let stale = stale.at(2_020, "1/a", stored(true)).found();
+    assert_eq!(stale, [ViolationKind::StaleWrite]);
 }
 
 #[test]

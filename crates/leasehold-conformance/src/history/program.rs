@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, reason = "a history says its seed and its figures")]
 
 use std::{
+    collections::BTreeMap,
     env, fmt,
     hash::{BuildHasher as _, RandomState},
     process::ExitCode,
@@ -10,6 +11,7 @@ use std::{
 use libtest_mimic::{Arguments, Completion, Trial};
 
 use super::{
+    check::ViolationKind,
     child::ASSIGNMENT_VARIABLE,
     drive::{Outcome, drive},
     plan::{Assignment, Size},
@@ -115,6 +117,13 @@ fn show(outcome: &Outcome) {
     let disturbed: Vec<String> =
         disturbed.iter().map(|(what, count)| format!("{count} × {what}")).collect();
     println!("the store: {}", disturbed.join(", "));
+    if report.summary.failovers > 0 {
+        let mut explained = BTreeMap::<ViolationKind, usize>::new();
+        for violation in &report.explained {
+            *explained.entry(violation.kind).or_default() += 1;
+        }
+        println!("lost by failovers, as asynchronous replication allows: {explained:?}");
+    }
     for violation in report.violations.iter().take(SHOWN_MAX) {
         println!("VIOLATION {violation}");
     }

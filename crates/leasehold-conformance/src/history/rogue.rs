@@ -10,7 +10,7 @@ use leasehold_core::{
 
 use super::{
     event::Id,
-    plan::{LockPlan, TTL_MS, Tells},
+    plan::{LockPlan, Tells},
     recorder::Recorder,
 };
 use crate::bench::block::{block_on, outcome};
@@ -92,7 +92,7 @@ pub(super) fn request(plan: &LockPlan, info: &Arc<HolderInfo>, weight: u32) -> A
         },
         token: Token::random(),
         attempt: AttemptId::random(),
-        ttl: Some(Ttl::new(Duration::from_millis(TTL_MS)).expect("a valid TTL")),
+        ttl: Some(Ttl::new(plan.ttl).expect("a valid TTL")),
         binding: Binding::Client,
         wait: true,
         not_after: None,

@@ -1,7 +1,7 @@
 //! Where a history plays: a store that processes reach by its address, and what may be done to it
 //! from outside.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Instant};
 
 use leasehold_core::{Backend, Fault};
 
@@ -12,11 +12,23 @@ pub struct Disturbance {
     pub what: &'static str,
     /// Whether the store's clock is another one since: what was promised before it may be over.
     pub steps_clock: bool,
+    /// What a replica that took a server's place may never have heard of.
+    pub forgets: Option<Forgets>,
+}
+
+/// The answers that a failover may have made void: those given between two moments. That is all: what
+/// was answered before is kept, and an order is kept where both of its sides are.
+#[derive(Clone, Copy, Debug)]
+pub struct Forgets {
+    /// What was answered before this, the replica had.
+    pub since: Instant,
+    /// After this the server before it answered nothing.
+    pub until: Instant,
 }
 
 impl From<&'static str> for Disturbance {
     fn from(what: &'static str) -> Self {
-        Self { what, steps_clock: false }
+        Self { what, steps_clock: false, forgets: None }
     }
 }
 
@@ -38,6 +50,8 @@ pub trait Stage: Sync {
     ///
     /// A step of the store's clock may end grants and lose waiters that were there before it, and the
     /// checker allows for that; a step back keeps the dead for as much longer, so it has to be small.
+    /// So may a failover, as far as [`Forgets`] goes; what it cost is told in
+    /// [`Report::explained`](super::Report::explained).
     ///
     /// # Errors
     /// What should not be as it was found.

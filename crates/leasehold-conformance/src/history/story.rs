@@ -32,15 +32,23 @@ pub(super) struct Acquisition {
 }
 
 /// A grant as its holder learned of it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Granted {
     pub(super) sent_at: u64,
     pub(super) at: u64,
     pub(super) fencing: u64,
     pub(super) waited: bool,
-    /// Until then the store has promised the grant: counted from before the requests were sent, so
-    /// that it is never later than the store's own time.
-    pub(super) promised_until: u64,
+    /// By the grant itself and by its renewals.
+    pub(super) promises: Vec<Promise>,
+}
+
+/// What the store promised by one answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Promise {
+    pub(super) sent_at: u64,
+    pub(super) at: u64,
+    /// Counted from before the request was sent, so that it is never later than the store's own time.
+    pub(super) until: u64,
 }
 
 impl Acquisition {
@@ -56,7 +64,7 @@ impl Acquisition {
 
     /// When the wait of a queued acquisition was over, for better or worse.
     pub(super) fn wait_over_at(&self) -> Option<u64> {
-        let granted = self.granted.map(|granted| granted.at);
+        let granted = self.granted.as_ref().map(|granted| granted.at);
         [granted, self.answered_no_at, self.ended_by_caller()].into_iter().flatten().min()
     }
 }
@@ -69,6 +77,27 @@ pub(super) struct Life {
     /// From when to when it was stopped, and what it was doing.
     pub(super) stops: Vec<(u64, Option<u64>, Doing)>,
     pub(super) last_at: u64,
+}
+
+/// The answers that a replica which took its server's place may never have heard of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Failover {
+    pub(super) since: u64,
+    pub(super) until: u64,
+}
+
+impl Failover {
+    /// Whether an answer certainly counts after it: the replica had it, or gave it.
+    const fn keeps(&self, answer: &Promise) -> bool {
+        answer.at < self.since || answer.sent_at > self.until
+    }
+
+    /// Until when a grant is in force whatever was forgotten: until then the server before answered,
+    /// afterwards what is kept counts.
+    fn leaves(&self, promises: &[Promise]) -> u64 {
+        let kept = promises.iter().filter(|promise| self.keeps(promise));
+        kept.map(|promise| promise.until).max().unwrap_or(0).max(self.until)
+    }
 }
 
 /// A queue as the store showed it.
@@ -90,6 +119,8 @@ pub(super) struct Story {
     pub(super) faults: Vec<String>,
     /// Steps of the store's clock: from when to when each was made.
     pub(super) steps: Vec<(u64, u64)>,
+    /// In the order of time.
+    pub(super) failovers: Vec<Failover>,
     /// Events of acquisitions that were never asked for: the log is no history.
     pub(super) strays: Vec<Event>,
     places: HashMap<Id, usize>,
@@ -120,7 +151,7 @@ impl Story {
     /// Until when a grant is certainly in force: its release is sent, its process is killed, or the
     /// store's promise ends, whichever comes first.
     pub(super) fn held_until(&self, acquisition: &Acquisition) -> Option<u64> {
-        let granted = acquisition.granted?;
+        let granted = acquisition.granted.as_ref()?;
         let life = self.life_of(acquisition);
         let killed = life.killed.map(|(at, _)| at);
         // A process that ended without a word about it: no longer than it was heard of.
@@ -128,9 +159,32 @@ impl Story {
         // What was promised by another clock is no promise any more.
         let stepped = self.steps.iter().find(|(_, until)| *until >= granted.sent_at);
         let stepped = stepped.map(|(from, _)| *from);
-        let ends =
-            [acquisition.ended_by_caller(), killed, silent, stepped, Some(granted.promised_until)];
+        let promised = self.promised_until(granted, u64::MAX);
+        let ends = [acquisition.ended_by_caller(), killed, silent, stepped, Some(promised)];
         ends.into_iter().flatten().min()
+    }
+
+    /// Until when the store has promised a grant, by what it may not have forgotten at this time.
+    pub(super) fn promised_until(&self, granted: &Granted, at: u64) -> u64 {
+        let promised = granted.promises.iter().map(|promise| promise.until).max();
+        let failovers = self.failovers.iter();
+        let met = failovers.filter(|over| (granted.sent_at..=at).contains(&over.until));
+        let left = met.map(|over| over.leaves(&granted.promises));
+        left.chain(promised).min().expect("a grant promises something")
+    }
+
+    /// How many answers about a grant a replica may never have heard of.
+    pub(super) fn at_risk(&self, granted: &Granted) -> usize {
+        let forgets = |promise: &&Promise| {
+            let mut failovers = self.failovers.iter();
+            failovers.any(|over| promise.at <= over.until && !over.keeps(promise))
+        };
+        granted.promises.iter().filter(forgets).count()
+    }
+
+    /// The same events, as if nothing could be forgotten.
+    pub(super) fn without_failovers(&self) -> Self {
+        Self { failovers: Vec::new(), ..self.clone() }
     }
 
     /// Whether the store's clock was stepped meanwhile.
@@ -152,6 +206,9 @@ impl Story {
             }
             What::Killed { doing } => life.killed = Some((at, *doing)),
             What::Stepped { from_us } => self.steps.push((*from_us, at)),
+            What::FailedOver { since_us, until_us } => {
+                self.failovers.push(Failover { since: *since_us, until: *until_us });
+            }
             What::Failed { fault } => self.faults.push(fault.clone()),
             What::Seen { lock, sent_us, waiters } => self.sights.push(Sight {
                 lock: lock.clone(),
@@ -212,8 +269,8 @@ impl Acquisition {
         match *what {
             What::Queued { .. } => self.queued_at = Some(at),
             What::Granted { sent_us, fencing, left_us, waited, .. } => {
-                let promised_until = promise(sent_us, left_us);
-                let granted = Granted { sent_at: sent_us, at, fencing, waited, promised_until };
+                let promises = vec![promise(sent_us, at, left_us)];
+                let granted = Granted { sent_at: sent_us, at, fencing, waited, promises };
                 self.granted.get_or_insert(granted);
             }
             What::Refused { .. } | What::Rejected { .. } => self.answered_no_at = Some(at),
@@ -224,8 +281,7 @@ impl Acquisition {
             What::GaveUp { why, .. } => self.gave_up = Some((at, why)),
             What::Renewed { sent_us, left_us, .. } => {
                 if let Some(granted) = &mut self.granted {
-                    let until = promise(sent_us, left_us);
-                    granted.promised_until = granted.promised_until.max(until);
+                    granted.promises.push(promise(sent_us, at, left_us));
                 }
             }
             What::Lapsed { .. } => {
@@ -249,6 +305,7 @@ impl Acquisition {
     }
 }
 
-fn promise(sent_us: u64, left_us: Option<u64>) -> u64 {
-    left_us.map_or(u64::MAX, |left| sent_us.saturating_add(left))
+fn promise(sent_at: u64, at: u64, left_us: Option<u64>) -> Promise {
+    let until = left_us.map_or(u64::MAX, |left| sent_at.saturating_add(left));
+    Promise { sent_at, at, until }
 }

@@ -36,6 +36,10 @@ pub struct Summary {
     pub stale_writes_refused: usize,
     /// Looks at a queue.
     pub sights: usize,
+    /// Replicas that took a server's place.
+    pub failovers: usize,
+    /// Grants and renewals that they may never have heard of.
+    pub answers_at_risk: usize,
     /// Requests that the store answered with a fault.
     pub faults: usize,
     /// The longest time from the queue to the grant.
@@ -48,6 +52,7 @@ impl Summary {
             processes: story.lives.len(),
             asked: story.acquisitions.len(),
             sights: story.sights.len(),
+            failovers: story.failovers.len(),
             faults: story.faults.len(),
             ..Self::default()
         };
@@ -60,8 +65,9 @@ impl Summary {
             }
         }
         for a in &story.acquisitions {
-            if let Some(granted) = a.granted {
+            if let Some(granted) = &a.granted {
                 summary.grants += 1;
+                summary.answers_at_risk += story.at_risk(granted);
                 summary.hand_offs += usize::from(granted.waited);
                 let waited = granted.at - a.queued_at.unwrap_or(granted.at).min(granted.at);
                 summary.longest_wait = summary.longest_wait.max(Duration::from_micros(waited));
@@ -126,6 +132,11 @@ impl fmt::Display for Summary {
             "{} sections lost their lease ({} without a stop), {} stale writes refused, {} looks \
              at queues, {} faults",
             self.lost, self.lost_without_stop, self.stale_writes_refused, self.sights, self.faults
-        )
+        )?;
+        if self.failovers > 0 {
+            let (failovers, at_risk) = (self.failovers, self.answers_at_risk);
+            write!(f, ", {failovers} failovers with {at_risk} grants and renewals at risk")?;
+        }
+        Ok(())
     }
 }

@@ -19,16 +19,15 @@ use leasehold_core::{Backend, HolderInfo, LockKind, Sleep, Wake};
 use super::{
     event::{Doing, GaveUp, Id, What},
     log::Log,
-    plan::{Assignment, Fate, LockPlan, Order, Rng, TTL_MS, Tells},
+    plan::{Assignment, Fate, LockPlan, Order, Rng, Tells},
     recorder::Recorder,
     rogue::{Rogue, request},
     storage,
 };
 use crate::bench::block::{block_on, outcome};
 
-/// Who waits in earnest gives up after this long, and then somebody is stranded.
-const PATIENCE: Duration = Duration::from_secs(40);
-const TTL: Duration = Duration::from_millis(TTL_MS);
+/// Who waits in earnest gives up after this many TTLs, and then somebody is stranded.
+const PATIENCE_TTLS: u32 = 80;
 /// How often a fate that needs a queue is tried for.
 const TRIES_MAX: u32 = 2_000;
 /// A driver that does not come back is dead, and so is the history.
@@ -41,8 +40,10 @@ pub(super) fn live(assignment: &Assignment, backend: Arc<dyn Backend>) -> ! {
     let info = HolderInfo::here().labelled(&assignment.process.to_string()).expect("a label");
     let manager = LockManager::builder().info(info.clone()).backend(recorder.clone());
     let (orders, finish) = listen();
+    let ttl = assignment.locks.first().expect("a history has locks").ttl;
     let mut worker = Worker {
         assignment,
+        ttl,
         recorder,
         manager,
         info: Arc::new(info),
@@ -54,7 +55,7 @@ pub(super) fn live(assignment: &Assignment, backend: Arc<dyn Backend>) -> ! {
     worker.recorder.log().note(What::Started);
     tell(&Tells::Ready);
     worker.live();
-    let ended = block_on(worker.manager.shutdown().into_future(), PATIENCE);
+    let ended = block_on(worker.manager.shutdown().into_future(), worker.patience());
     ended.expect("a shutdown ends").expect("the store lets go");
     worker.recorder.log().note(What::Ended);
     process::exit(0)
@@ -91,6 +92,8 @@ fn tell(tells: &Tells) {
 
 struct Worker<'a> {
     assignment: &'a Assignment,
+    /// Of every grant.
+    ttl: Duration,
     recorder: Recorder,
     manager: LockManager,
     info: Arc<HolderInfo>,
@@ -124,6 +127,10 @@ impl Worker<'_> {
         while !self.is_to_finish() {
             self.section();
         }
+    }
+
+    fn patience(&self) -> Duration {
+        PATIENCE_TTLS * self.ttl
     }
 
     fn is_to_finish(&self) -> bool {
@@ -228,7 +235,7 @@ impl Worker<'_> {
             Inside::Work => {
                 // sleep: the work of the section; some takes longer than the TTL.
                 thread::sleep(match self.rng.between(0, 199) {
-                    0 => TTL + TTL / 2,
+                    0 => self.ttl + self.ttl / 2,
                     _ => Duration::from_micros(self.rng.between(0, 2_000).into()),
                 });
             }
@@ -287,7 +294,7 @@ impl Worker<'_> {
 
     fn does_not_confirm(&mut self) -> bool {
         let Some((rogue, wake)) = self.queues() else { return false };
-        if !rogue.is_claimed(&wake, PATIENCE) {
+        if !rogue.is_claimed(&wake, self.patience()) {
             rogue.leave();
             return false;
         }
@@ -343,7 +350,8 @@ impl Worker<'_> {
                 .rw_lock_with(name, plan.capacity)
                 .map(|lock| if writes { lock.write() } else { lock.read() }),
         };
-        let acquiring = acquiring.expect("a valid lock").timeout(PATIENCE).ttl(TTL).renew();
+        let acquiring =
+            acquiring.expect("a valid lock").timeout(self.patience()).ttl(self.ttl).renew();
         if self.rng.chance(50) {
             return acquiring;
         }
