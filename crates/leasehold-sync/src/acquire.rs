@@ -4,7 +4,7 @@ use std::{
     fmt,
     future::Future,
     pin::Pin,
-    task::{Context, Poll, ready},
+    task::{Context, Poll, Waker, ready},
     time::Duration,
 };
 
@@ -103,7 +103,8 @@ impl<G: Grant> Acquire<G> {
     /// Gives up after that time: the future then gives a `Result`.
     ///
     /// Zero is one attempt that never queues (rule W2); a free lock is granted whatever the
-    /// timeout. The clock is read, and a timer set, only if the request really waits.
+    /// timeout. The clock is read, and a timer set, only if the request really waits. It is never over
+    /// too early; one of a second or more may be late by 5 ms.
     #[inline(always)]
     pub fn timeout(self, timeout: Duration) -> AcquireWith<G> {
         AcquireWith::with(self, std::future::pending(), Some(timeout))
@@ -222,37 +223,69 @@ impl<G: Grant> Acquire<G> {
         Poll::Ready(None)
     }
 
-    /// Everything but the path of a free lock. The weight can only be too heavy if it is neither 1
-    /// nor the capacity.
-    #[inline(never)]
-    pub(crate) fn poll_waiting(
+    /// Queues a request that was not queued yet, unless it is granted now. The weight can only be
+    /// too heavy if it is neither 1 nor the capacity.
+    #[inline]
+    pub(crate) fn poll_arrive(
         self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
+        waker: Waker,
         hook: &mut impl Hook,
     ) -> Poll<Result<G::Guard, TooHeavy>> {
         let this = self.project();
         let raw = this.source.as_ref().expect("polled again after it was ready").raw();
-        let node = this.node.as_ref();
-        let phase = match node.phase() {
-            Phase::Outside => {
-                let (weight, mut waker) = (this.mode.weight(raw), Some(cx.waker().clone()));
-                match hook.arrive(|| raw.arrive(node, G::Mode::WANT, weight, &mut waker)) {
-                    Arrival::Granted => Phase::Granted,
-                    Arrival::Queued => Phase::Queued,
-                    Arrival::TooHeavy => Phase::Rejected,
-                }
+        let (node, weight, mut waker) = (this.node.as_ref(), this.mode.weight(raw), Some(waker));
+        match hook.arrive(|| raw.arrive(node, G::Mode::WANT, weight, &mut waker)) {
+            Arrival::Queued => Poll::Pending,
+            Arrival::TooHeavy => Poll::Ready(Err(TooHeavy)),
+            Arrival::Granted => {
+                let source = this.source.take().expect("it was there above");
+                Poll::Ready(Ok(G::granted(source, *this.mode)))
             }
-            Phase::Queued => raw.renew_waker(node, cx.waker()),
-            phase => phase,
-        };
+        }
+    }
+
+    /// Of a request that was queued: what became of it. `waker`: whom to wake from now on.
+    #[inline]
+    pub(crate) fn poll_queued(
+        self: Pin<&mut Self>,
+        waker: Option<&Waker>,
+    ) -> Poll<Result<G::Guard, TooHeavy>> {
+        let this = self.project();
+        let node = this.node.as_ref();
+        let mut phase = node.phase();
+        if phase == Phase::Queued
+            && let (Some(waker), Some(source)) = (waker, this.source.as_ref())
+        {
+            phase = source.raw().renew_waker(node, waker);
+        }
         match phase {
             Phase::Granted => {
-                let source = this.source.take().expect("it was there above");
+                let source = this.source.take().expect("polled again after it was ready");
                 Poll::Ready(Ok(G::granted(source, *this.mode)))
             }
             Phase::Rejected => Poll::Ready(Err(TooHeavy)),
             Phase::Queued | Phase::Outside => Poll::Pending,
         }
+    }
+
+    /// Whether it waits in the queue.
+    #[inline]
+    pub(crate) fn is_queued(&self) -> bool {
+        self.node.phase() == Phase::Queued
+    }
+
+    /// The lock is not free, or the request is queued already.
+    #[inline(never)]
+    fn poll_waiting(self: Pin<&mut Self>, cx: &Context<'_>) -> Poll<G::Guard> {
+        let polled = if self.is_outside() {
+            self.poll_arrive(cx.waker().clone(), &mut Plain)
+        } else {
+            self.poll_queued(Some(cx.waker()))
+        };
+        polled.map(|granted| match granted {
+            Ok(granted) => granted,
+            Err(TooHeavy) => unreachable!("a weight of 1 or C always fits in C"),
+        })
     }
 
     /// Leaves the queue. `Err`: the grant was faster, and here it is (rule Q4).
@@ -284,11 +317,7 @@ impl<G: Grant> Future for Acquire<G> {
         {
             return Poll::Ready(granted);
         }
-        match self.poll_waiting(cx, &mut Plain) {
-            Poll::Ready(Ok(granted)) => Poll::Ready(granted),
-            Poll::Ready(Err(TooHeavy)) => unreachable!("a weight of 1 or C always fits in C"),
-            Poll::Pending => Poll::Pending,
-        }
+        self.poll_waiting(cx)
     }
 }
 

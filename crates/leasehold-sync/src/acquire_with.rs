@@ -17,7 +17,7 @@ use crate::{
     cancel::CancelReason,
     error::Error,
     hold::Mode,
-    timer::Timer,
+    timer::Alarm,
 };
 
 pin_project! {
@@ -35,7 +35,7 @@ pin_project! {
         cancel: C,
         timeout: Option<Duration>,
         // Set once it waits.
-        timer: Option<Timer>,
+        alarm: Option<Alarm>,
     }
 }
 
@@ -61,13 +61,14 @@ impl<G: Grant> AcquireWith<G> {
 impl<G: Grant, C> AcquireWith<G, C> {
     #[inline(always)]
     pub(crate) fn with(acquire: Acquire<G>, cancel: C, timeout: Option<Duration>) -> Self {
-        Self { acquire: acquire.anew(), cancel, timeout, timer: None }
+        Self { acquire: acquire.anew(), cancel, timeout, alarm: None }
     }
 
     /// Gives up after that time.
     ///
     /// Zero is one attempt that never queues (rule W2); a free lock is granted whatever the
-    /// timeout. The clock is read, and a timer set, only if the request really waits.
+    /// timeout. The clock is read, and a timer set, only if the request really waits. It is never over
+    /// too early; one of a second or more may be late by 5 ms.
     #[inline(always)]
     pub fn timeout(self, timeout: Duration) -> Self {
         Self::with(self.acquire, self.cancel, Some(timeout))
@@ -104,53 +105,112 @@ impl<G: Grant, C: Future<Output: CancelReason>> AcquireWith<G, C> {
     /// The lock is not free, or the request is queued already.
     #[inline(never)]
     fn poll_waiting(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        hook: &mut impl Hook,
+    ) -> Poll<Result<G::Guard, Error>> {
+        if self.acquire.is_outside() {
+            self.poll_arrive(cx, hook)
+        } else {
+            self.poll_queued(cx, hook)
+        }
+    }
+
+    /// Queues the request, and starts its timer.
+    #[inline]
+    fn poll_arrive(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        hook: &mut impl Hook,
+    ) -> Poll<Result<G::Guard, Error>> {
+        let this = self.as_mut().project();
+        let waker = match *this.timeout {
+            None => cx.waker().clone(),
+            Some(Duration::ZERO) => return Poll::Ready(self.try_once()),
+            Some(timeout) => {
+                let (alarm, waker) = Alarm::start(timeout, cx);
+                *this.alarm = alarm;
+                waker
+            }
+        };
+        match this.acquire.poll_arrive(waker, hook) {
+            Poll::Ready(granted) => Poll::Ready(self.ended(granted)),
+            // The cancellation was asked a moment ago, and an alarm in the queue needs no poll.
+            Poll::Pending if !matches!(this.alarm, Some(Alarm::Apart(_))) => Poll::Pending,
+            Poll::Pending => self.poll_alarm(cx, hook),
+        }
+    }
+
+    /// It was queued: whichever comes first now, the grant, the cancellation or the timeout.
+    #[inline]
+    fn poll_queued(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        hook: &mut impl Hook,
+    ) -> Poll<Result<G::Guard, Error>> {
+        let this = self.as_mut().project();
+        let waker =
+            if matches!(this.alarm, Some(Alarm::Queued(_))) { None } else { Some(cx.waker()) };
+        if let Poll::Ready(granted) = this.acquire.poll_queued(waker) {
+            return Poll::Ready(self.ended(granted));
+        }
+        if let Poll::Ready(reason) = this.cancel.poll(cx) {
+            let error = Error::cancelled(G::KIND, reason.into_reason());
+            return Poll::Ready(self.give_up(error, hook));
+        }
+        self.poll_alarm(cx, hook)
+    }
+
+    #[cold]
+    fn poll_alarm(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         hook: &mut impl Hook,
     ) -> Poll<Result<G::Guard, Error>> {
         let mut this = self.as_mut().project();
-        if *this.timeout == Some(Duration::ZERO) {
-            let (queued, weight) = (this.acquire.queued(), this.acquire.weight());
-            return Poll::Ready(this.acquire.try_pinned().ok_or_else(|| {
-                Error::timeout(G::KIND, Duration::ZERO).asking(weight).among(queued)
-            }));
+        // A time that no clock reaches needs no alarm.
+        let (Some(alarm), Some(timeout)) = (this.alarm, *this.timeout) else {
+            return Poll::Pending;
+        };
+        ready!(alarm.poll(cx, || this.acquire.is_queued()));
+        if let Poll::Ready(granted) = this.acquire.as_mut().poll_queued(None) {
+            return Poll::Ready(self.ended(granted));
         }
-        match this.acquire.as_mut().poll_waiting(cx, hook) {
-            Poll::Ready(Ok(granted)) => Poll::Ready(Ok(granted)),
-            Poll::Ready(Err(TooHeavy)) => {
-                let (weight, capacity) = this.acquire.asked().unwrap_or((0, 0));
-                Poll::Ready(Err(Error::weight(G::KIND, weight, capacity)))
-            }
-            Poll::Pending => self.poll_giving_up(cx, hook),
-        }
+        Poll::Ready(self.give_up(Error::timeout(G::KIND, timeout), hook))
     }
 
-    /// It is queued: whichever comes first now, the grant, the cancellation or the timeout.
-    fn poll_giving_up(
+    #[inline]
+    fn ended(&self, granted: Result<G::Guard, TooHeavy>) -> Result<G::Guard, Error> {
+        granted.map_err(|TooHeavy| {
+            let (weight, capacity) = self.acquire.asked().unwrap_or((0, 0));
+            Error::weight(G::KIND, weight, capacity)
+        })
+    }
+
+    /// Rule W2: one attempt that never queues.
+    #[cold]
+    fn try_once(self: Pin<&mut Self>) -> Result<G::Guard, Error> {
+        let acquire = self.project().acquire;
+        let (queued, weight) = (acquire.queued(), acquire.weight());
+        acquire
+            .try_pinned()
+            .ok_or_else(|| Error::timeout(G::KIND, Duration::ZERO).asking(weight).among(queued))
+    }
+
+    #[cold]
+    fn give_up(
         self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
+        error: Error,
         hook: &mut impl Hook,
-    ) -> Poll<Result<G::Guard, Error>> {
-        let this = self.project();
-        let weight = this.acquire.weight();
-        let error = if let Poll::Ready(reason) = this.cancel.poll(cx) {
-            Error::cancelled(G::KIND, reason.into_reason())
-        } else {
-            let Some(timeout) = *this.timeout else { return Poll::Pending };
-            if this.timer.is_none() {
-                *this.timer = Timer::start(timeout);
-            }
-            // A time that no clock reaches needs no timer.
-            let Some(timer) = this.timer else { return Poll::Pending };
-            ready!(timer.poll(cx));
-            Error::timeout(G::KIND, timeout)
-        };
+    ) -> Result<G::Guard, Error> {
+        let acquire = self.project().acquire;
+        let weight = acquire.weight();
         hook.leaving();
         // Q4: the grant may have come first; then it is delivered.
-        Poll::Ready(match this.acquire.leave() {
+        match acquire.leave() {
             Ok(queued) => Err(error.asking(weight).among(queued)),
             Err(granted) => Ok(granted),
-        })
+        }
     }
 
     /// As awaited, with what is done around the queue.

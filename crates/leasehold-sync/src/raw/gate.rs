@@ -17,7 +17,7 @@ use super::{
 };
 
 /// The word of a lock, and its gate.
-pub(super) struct GatedWord {
+pub(crate) struct GatedWord {
     word: AtomicU64,
     /// Loom cannot run loops that wait for another thread, so in its model who waits blocks here.
     /// All else is as it is: whatever does not wait meets gated words.
@@ -35,7 +35,7 @@ pub(crate) struct Locked<'a> {
 
 impl GatedWord {
     const_fn! {
-        pub(super) const fn new(word: Word) -> Self {
+        pub(crate) const fn new(word: Word) -> Self {
             Self {
                 word: AtomicU64::new(word.0),
                 #[cfg(leasehold_loom)]
@@ -70,7 +70,7 @@ impl GatedWord {
 #[cfg(not(leasehold_loom))]
 impl GatedWord {
     #[inline]
-    pub(super) fn enter(&self) -> Locked<'_> {
+    pub(crate) fn enter(&self) -> Locked<'_> {
         let word = Word(self.word.swap(Word::GATED.0, Ordering::Acquire));
         if word == Word::GATED { self.wait_enter() } else { Locked { place: self, word } }
     }
@@ -108,7 +108,7 @@ impl GatedWord {
 
 #[cfg(leasehold_loom)]
 impl GatedWord {
-    pub(super) fn enter(&self) -> Locked<'_> {
+    pub(crate) fn enter(&self) -> Locked<'_> {
         let waiting = self.waiting.lock().expect("nothing panics within the gate");
         let word = Word(self.word.swap(Word::GATED.0, Ordering::Acquire));
         assert!(word != Word::GATED);

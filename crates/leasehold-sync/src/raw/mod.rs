@@ -23,16 +23,16 @@ mod word;
 use std::{fmt, sync::atomic::Ordering};
 
 use self::{
-    gate::{GatedWord, Locked},
+    gate::Locked,
     list::List,
     sys::{AtomicU8, Guarded, const_fn},
-    word::Word,
 };
 
 pub(crate) use self::{
+    gate::GatedWord,
     node::{Node, Phase},
     slow::{Arrival, Left},
-    word::{CAPACITY_MAX, READERS_USUAL, Want, WatchFor},
+    word::{CAPACITY_MAX, READERS_USUAL, Want, WatchFor, Word},
 };
 
 /// See the module.

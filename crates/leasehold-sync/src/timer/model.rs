@@ -1,35 +1,25 @@
-//! Under loom there is no time: a timer is a thread that fires at any moment.
+//! Under loom there is no time: a timer is a thread that looks at any moment, and finds everything due.
 
 use std::task::{Context, Poll};
 
-use loom::{
-    future::AtomicWaker,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use super::slots::{self, Renewed, Slot, SlotId};
 
-pub(crate) struct ModelTimer(Arc<Fired>);
-
-struct Fired {
-    fired: AtomicBool,
-    waker: AtomicWaker,
+/// Begins a wait.
+pub(super) fn begin(timeout: u64, cx: &Context<'_>) -> Slot {
+    let slot = Slot::fresh(timeout, cx.waker().clone());
+    let shard = slot.id().shard();
+    loom::thread::spawn(move || {
+        let mut due = Vec::new();
+        slots::look(shard, || u64::MAX, &mut due);
+        due.into_iter().for_each(std::task::Waker::wake);
+    });
+    slot
 }
 
-impl ModelTimer {
-    pub(crate) fn start() -> Self {
-        let fired = Arc::new(Fired { fired: AtomicBool::new(false), waker: AtomicWaker::new() });
-        let timer = Arc::clone(&fired);
-        loom::thread::spawn(move || {
-            timer.fired.store(true, Ordering::Release);
-            timer.waker.wake();
-        });
-        Self(fired)
-    }
-
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.0.waker.register_by_ref(cx.waker());
-        if self.0.fired.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
+/// Lets a wait wake this task, if `waits` still says that it waits.
+pub(super) fn renew(slot: SlotId, cx: &Context<'_>, waits: impl FnOnce() -> bool) -> Poll<()> {
+    match slot.renew(cx.waker().clone(), 0, waits) {
+        Renewed::Waits(_) => Poll::Pending,
+        Renewed::Due | Renewed::Over => Poll::Ready(()),
     }
 }

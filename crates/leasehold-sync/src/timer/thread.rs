@@ -3,144 +3,99 @@
 //! The thread is started by the first wait with a timeout, and ends when there was none for a
 //! while (rule W9); it keeps no process alive. Most waits end before their deadline, often at
 //! once, so a wait that begins or ends costs O(1) and wakes nobody: it is noted in the shard of
-//! its thread, and the thread is told only if it would sleep beyond the deadline.
+//! its thread, and the thread is told only if it would look too late.
 //!
-//! Invariant: a wait that is noted is seen by the thread at its deadline or before. A wait is
-//! noted first and [`WAKE_AT`] is read then; the thread sets `WAKE_AT` to "never" first and looks
-//! at the shards then, one after the other, each under its mutex. So if a look came too early for
-//! a wait, that wait finds "never", or what was set after the look, and tells the thread if that is
-//! beyond its deadline.
+//! A wait with a timeout of [`LONG`] or more does not look at the clock: its timeout begins when the
+//! thread looks, which it does within [`SOON`]. So it is late by that at most, and never early.
+//!
+//! Invariant: the thread sees a noted wait at its deadline or before, or within `SOON`. A wait
+//! is noted first and [`WAKE_AT`] or [`LOOKS_SOON`] is read then; the thread sets these to "never" and "no"
+//! first and looks at the shards then, one after the other, each under its gate. So if a look came
+//! too early for a wait, that wait finds "never" or "no", or what was set after the look, and tells the
+//! thread if that is not enough.
 
 use std::{
-    cell::Cell,
     sync::{
         Condvar, MutexGuard, PoisonError,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::{Context, Poll, Waker},
     thread,
     time::Duration,
 };
 
-use parking_lot::Mutex;
-
 use super::{
-    clock::{deadline_after, now},
-    shard::Shard,
+    clock::now,
+    shard::Seen,
+    shards::SHARDS,
+    slots::{self, Renewed, Slot, SlotId},
 };
 
 /// How long the thread waits for another timer before it ends.
 const LINGER: Duration = Duration::from_secs(5);
-/// Threads share them in turn, so that tasks of a few threads do not meet.
-const SHARDS: usize = 8;
+/// From here on, in nanoseconds, a timeout may be late by [`SOON`], half a percent.
+const LONG: u64 = 1_000_000_000;
+/// Within this the thread looks at waits that have not looked at the clock.
+const SOON: u64 = 5_000_000;
 const NEVER: u64 = u64::MAX;
 
-static TIMERS: [Aligned; SHARDS] = [const { Aligned(Mutex::new(Shard::new())) }; SHARDS];
 /// When the thread looks next; only changed with [`CONTROL`] held.
 static WAKE_AT: AtomicU64 = AtomicU64::new(NEVER);
+/// Whether that is within [`SOON`]; only changed with [`CONTROL`] held.
+static LOOKS_SOON: AtomicBool = AtomicBool::new(false);
 /// Whether the thread runs.
 static CONTROL: std::sync::Mutex<bool> = std::sync::Mutex::new(false);
 static CHANGED: Condvar = Condvar::new();
 
-/// On cache lines of its own.
-#[repr(align(128))]
-struct Aligned(Mutex<Shard>);
-
-/// Ready once its time has come.
-pub(crate) enum ThreadTimer {
-    /// Started, and not waited for yet.
-    New { deadline: u64 },
-    /// Noted in a shard.
-    Set { shard: u8, number: u32 },
+/// Begins a wait, of that many nanoseconds.
+#[inline]
+pub(super) fn begin(timeout: u64, cx: &Context<'_>) -> Slot {
+    let waker = cx.waker().clone();
+    if timeout < LONG {
+        let deadline = now() + timeout;
+        let slot = Slot::far(deadline, waker);
+        look_by(deadline, cx);
+        return slot;
+    }
+    let slot = Slot::fresh(timeout, waker);
+    if !LOOKS_SOON.load(Ordering::Relaxed) {
+        look_soon(cx);
+    }
+    slot
 }
 
-impl ThreadTimer {
-    /// Starts now. `None`: no clock goes that far.
-    #[inline]
-    pub(crate) fn start(timeout: Duration) -> Option<Self> {
-        Some(Self::New { deadline: deadline_after(timeout)? })
-    }
-
-    /// As [`Self::start`], for a century at most.
-    #[cfg(feature = "tokio")]
-    pub(super) fn start_within(timeout: Duration) -> Self {
-        let century = Duration::from_secs(100 * 366 * 24 * 3600);
-        Self::start(timeout.min(century)).expect("the clock goes that far")
-    }
-
-    #[inline]
-    pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Poll<()> {
-        let waker = cx.waker().clone();
-        match *self {
-            Self::New { deadline } => {
-                let shard = shard_here();
-                let number = TIMERS[usize::from(shard)].0.lock().add(deadline, waker);
-                *self = Self::Set { shard, number };
-                look_by(deadline, cx);
-                Poll::Pending
-            }
-            Self::Set { shard, number } => renew(shard, number, waker, cx),
-        }
-    }
-}
-
-impl Drop for ThreadTimer {
-    #[inline]
-    fn drop(&mut self) {
-        if let Self::Set { shard, number } = *self {
-            let waker = TIMERS[usize::from(shard)].0.lock().remove(number);
-            // Foreign code, so not under the lock.
-            drop(waker);
-        }
-    }
-}
-
+/// Lets a wait wake this task, if `waits` still says that it waits.
 #[cold]
-fn renew(shard: u8, number: u32, waker: Waker, cx: &Context<'_>) -> Poll<()> {
-    let now = now();
-    let mut locked = TIMERS[usize::from(shard)].0.lock();
-    let renewed = locked.renew(number, waker, now);
-    drop(locked);
+pub(super) fn renew(slot: SlotId, cx: &Context<'_>, waits: impl FnOnce() -> bool) -> Poll<()> {
+    let renewed = slot.renew(cx.waker().clone(), now(), waits);
     match renewed {
-        Ok((deadline, old)) => {
-            drop(old);
+        Renewed::Waits(deadline) => {
             look_by(deadline, cx);
             Poll::Pending
         }
-        Err(_unused) => Poll::Ready(()),
+        Renewed::Due | Renewed::Over => Poll::Ready(()),
     }
-}
-
-fn shard_here() -> u8 {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        static SHARD: Cell<Option<u8>> = const { Cell::new(None) };
-    }
-    // While a thread ends, its values may be gone; any shard will do.
-    let known = SHARD.try_with(Cell::get).ok().flatten();
-    known.unwrap_or_else(|| {
-        let next = NEXT.fetch_add(1, Ordering::Relaxed) % SHARDS;
-        let shard = u8::try_from(next).unwrap_or(0);
-        let _ = SHARD.try_with(|known| known.set(Some(shard)));
-        shard
-    })
 }
 
 /// Makes sure that the thread looks no later than that.
 #[inline]
 fn look_by(deadline: u64, cx: &Context<'_>) {
     if WAKE_AT.load(Ordering::Relaxed) > deadline {
-        tell_thread(deadline, cx);
+        tell_thread(deadline, false, cx);
     }
 }
 
 #[cold]
-fn tell_thread(deadline: u64, cx: &Context<'_>) {
+fn look_soon(cx: &Context<'_>) {
+    tell_thread(now() + SOON, true, cx);
+}
+
+#[cold]
+fn tell_thread(deadline: u64, soon: bool, cx: &Context<'_>) {
     let mut runs = control();
     *runs = *runs || start_thread();
     let started = *runs;
-    if started && WAKE_AT.load(Ordering::Relaxed) > deadline {
-        WAKE_AT.store(deadline, Ordering::Relaxed);
+    if started && look_no_later(&runs, deadline, soon) {
         CHANGED.notify_one();
     }
     drop(runs);
@@ -148,6 +103,14 @@ fn tell_thread(deadline: u64, cx: &Context<'_>) {
         // Out of threads: the wait looks at the clock itself, again and again.
         cx.waker().wake_by_ref();
     }
+}
+
+/// Says whether that is sooner than the thread would have looked.
+fn look_no_later(_control: &MutexGuard<'_, bool>, deadline: u64, soon: bool) -> bool {
+    if soon {
+        LOOKS_SOON.store(true, Ordering::Relaxed);
+    }
+    WAKE_AT.fetch_min(deadline, Ordering::Relaxed) > deadline
 }
 
 fn control() -> MutexGuard<'static, bool> {
@@ -162,14 +125,14 @@ fn start_thread() -> bool {
 
 fn run() {
     let mut due = Vec::new();
-    loop {
-        if !sleep() {
-            return;
-        }
-        let next = look(&mut due);
+    while sleep() {
+        let seen = look(&mut due);
         let running = control();
-        WAKE_AT.fetch_min(next, Ordering::Relaxed);
-        drop(running);
+        look_no_later(&running, seen.next.unwrap_or(NEVER), false);
+        if seen.fresh {
+            // Where waits begin there will be more, and none of them has to tell.
+            look_no_later(&running, now() + SOON, true);
+        }
     }
 }
 
@@ -180,6 +143,7 @@ fn sleep() -> bool {
         let (wake_at, now) = (WAKE_AT.load(Ordering::Relaxed), now());
         if wake_at <= now {
             WAKE_AT.store(NEVER, Ordering::Relaxed);
+            LOOKS_SOON.store(false, Ordering::Relaxed);
             return true;
         }
         let long = if wake_at == NEVER { LINGER } else { Duration::from_nanos(wake_at - now) };
@@ -193,12 +157,13 @@ fn sleep() -> bool {
     }
 }
 
-/// Wakes who is due, and says when the next is.
-fn look(due: &mut Vec<Waker>) -> u64 {
-    let mut next = NEVER;
-    for shard in &TIMERS {
-        let first = shard.0.lock().look(now(), due);
-        next = next.min(first.unwrap_or(NEVER));
+/// Wakes who is due, and says when the next is and whether waits were begun since the last look.
+fn look(due: &mut Vec<Waker>) -> Seen {
+    let mut all = Seen { next: None, fresh: false };
+    for shard in 0..SHARDS {
+        let seen = slots::look(shard, now, due);
+        all.next = all.next.into_iter().chain(seen.next).min();
+        all.fresh |= seen.fresh;
         for waker in due.drain(..) {
             // A waker that panics must not end the timers of everybody else.
             let woken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| waker.wake()));
@@ -206,32 +171,5 @@ fn look(due: &mut Vec<Waker>) -> u64 {
             let _ = woken.map_err(std::mem::forget);
         }
     }
-    next
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_dropped_timer_leaves_nothing_behind() {
-        let cx = Context::from_waker(Waker::noop());
-        let mut timers: Vec<ThreadTimer> = (0..100)
-            .map(|_| ThreadTimer::start(Duration::from_secs(3600)).expect("within the clock"))
-            .collect();
-        let here = &TIMERS[usize::from(shard_here())].0;
-        for timer in &mut timers {
-            assert!(timer.poll(&cx).is_pending());
-            assert!(timer.poll(&cx).is_pending());
-        }
-        let held = here.lock().len();
-        assert!(held >= 100);
-        drop(timers);
-        assert!(here.lock().len() <= held - 100);
-    }
-
-    #[test]
-    fn a_time_beyond_the_clock_makes_no_timer() {
-        assert!(ThreadTimer::start(Duration::MAX).is_none());
-    }
+    all
 }
