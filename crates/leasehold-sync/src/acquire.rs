@@ -233,8 +233,15 @@ impl<G: Grant> Acquire<G> {
     ) -> Poll<Result<G::Guard, TooHeavy>> {
         let this = self.project();
         let raw = this.source.as_ref().expect("polled again after it was ready").raw();
-        let (node, weight, mut waker) = (this.node.as_ref(), this.mode.weight(raw), Some(waker));
-        match hook.arrive(|| raw.arrive(node, G::Mode::WANT, weight, &mut waker)) {
+        let (node, mut waker) = (this.node.as_ref(), Some(waker));
+        let arrival = hook.arrive(|| {
+            if G::Mode::IS_ONLY {
+                raw.arrive_only(node, &mut waker)
+            } else {
+                raw.arrive(node, G::Mode::WANT, this.mode.weight(raw), &mut waker)
+            }
+        });
+        match arrival {
             Arrival::Queued => Poll::Pending,
             Arrival::TooHeavy => Poll::Ready(Err(TooHeavy)),
             Arrival::Granted => {
@@ -250,8 +257,8 @@ impl<G: Grant> Acquire<G> {
         self: Pin<&mut Self>,
         waker: Option<&Waker>,
     ) -> Poll<Result<G::Guard, TooHeavy>> {
-        let this = self.project();
-        let node = this.node.as_ref();
+        let this = self.as_ref().project_ref();
+        let node = this.node;
         let mut phase = node.phase();
         if phase == Phase::Queued
             && let (Some(waker), Some(source)) = (waker, this.source.as_ref())
@@ -259,33 +266,43 @@ impl<G: Grant> Acquire<G> {
             phase = source.raw().renew_waker(node, waker);
         }
         match phase {
-            Phase::Granted => {
-                let source = this.source.take().expect("polled again after it was ready");
-                Poll::Ready(Ok(G::granted(source, *this.mode)))
-            }
+            Phase::Granted => Poll::Ready(Ok(self.granted())),
             Phase::Rejected => Poll::Ready(Err(TooHeavy)),
             Phase::Queued | Phase::Outside => Poll::Pending,
         }
     }
 
-    /// Whether it waits in the queue.
+    /// Where it is.
     #[inline]
-    pub(crate) fn is_queued(&self) -> bool {
-        self.node.phase() == Phase::Queued
+    pub(crate) fn phase(&self) -> Phase {
+        self.node.phase()
     }
 
-    /// The lock is not free, or the request is queued already.
+    /// The guard of a request that was granted in the queue.
+    #[inline]
+    pub(crate) fn granted(self: Pin<&mut Self>) -> G::Guard {
+        let this = self.project();
+        debug_assert!(this.node.phase() == Phase::Granted);
+        G::granted(this.source.take().expect("polled again after it was ready"), *this.mode)
+    }
+
+    /// The lock is not free.
     #[inline(never)]
-    fn poll_waiting(self: Pin<&mut Self>, cx: &Context<'_>) -> Poll<G::Guard> {
-        let polled = if self.is_outside() {
-            self.poll_arrive(cx.waker().clone(), &mut Plain)
-        } else {
-            self.poll_queued(Some(cx.waker()))
-        };
-        polled.map(|granted| match granted {
+    fn poll_first(self: Pin<&mut Self>, cx: &Context<'_>) -> Poll<G::Guard> {
+        self.poll_arrive(cx.waker().clone(), &mut Plain).map(Self::fits)
+    }
+
+    /// It is queued, and was polled though it was not granted.
+    #[cold]
+    fn poll_again(self: Pin<&mut Self>, cx: &Context<'_>) -> Poll<G::Guard> {
+        self.poll_queued(Some(cx.waker())).map(Self::fits)
+    }
+
+    fn fits(granted: Result<G::Guard, TooHeavy>) -> G::Guard {
+        match granted {
             Ok(granted) => granted,
             Err(TooHeavy) => unreachable!("a weight of 1 or C always fits in C"),
-        })
+        }
     }
 
     /// Leaves the queue. `Err`: the grant was faster, and here it is (rule Q4).
@@ -312,12 +329,14 @@ impl<G: Grant> Future for Acquire<G> {
 
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<G::Guard> {
-        if self.is_outside()
-            && let Some(granted) = ready!(self.as_mut().poll_free(cx))
-        {
-            return Poll::Ready(granted);
+        match self.phase() {
+            Phase::Outside => match ready!(self.as_mut().poll_free(cx)) {
+                Some(granted) => Poll::Ready(granted),
+                None => self.poll_first(cx),
+            },
+            Phase::Granted => Poll::Ready(self.granted()),
+            Phase::Queued | Phase::Rejected => self.poll_again(cx),
         }
-        self.poll_waiting(cx)
     }
 }
 

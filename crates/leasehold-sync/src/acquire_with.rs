@@ -17,6 +17,7 @@ use crate::{
     cancel::CancelReason,
     error::Error,
     hold::Mode,
+    raw::Phase,
     timer::Alarm,
 };
 
@@ -102,23 +103,9 @@ impl<G: Grant, C: Future<Output: CancelReason>> AcquireWith<G, C> {
         Poll::Ready(Err(Error::cancelled(G::KIND, reason.into_reason())))
     }
 
-    /// The lock is not free, or the request is queued already.
+    /// The lock is not free: queues the request, and starts its timer.
     #[inline(never)]
-    fn poll_waiting(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        hook: &mut impl Hook,
-    ) -> Poll<Result<G::Guard, Error>> {
-        if self.acquire.is_outside() {
-            self.poll_arrive(cx, hook)
-        } else {
-            self.poll_queued(cx, hook)
-        }
-    }
-
-    /// Queues the request, and starts its timer.
-    #[inline]
-    fn poll_arrive(
+    fn poll_first(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         hook: &mut impl Hook,
@@ -142,8 +129,8 @@ impl<G: Grant, C: Future<Output: CancelReason>> AcquireWith<G, C> {
     }
 
     /// It was queued: whichever comes first now, the grant, the cancellation or the timeout.
-    #[inline]
-    fn poll_queued(
+    #[cold]
+    fn poll_again(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         hook: &mut impl Hook,
@@ -172,7 +159,7 @@ impl<G: Grant, C: Future<Output: CancelReason>> AcquireWith<G, C> {
         let (Some(alarm), Some(timeout)) = (this.alarm, *this.timeout) else {
             return Poll::Pending;
         };
-        ready!(alarm.poll(cx, || this.acquire.is_queued()));
+        ready!(alarm.poll(cx, || this.acquire.phase() == Phase::Queued));
         if let Poll::Ready(granted) = this.acquire.as_mut().poll_queued(None) {
             return Poll::Ready(self.ended(granted));
         }
@@ -220,21 +207,24 @@ impl<G: Grant, C: Future<Output: CancelReason>> AcquireWith<G, C> {
         cx: &mut Context<'_>,
         hook: &mut impl Hook,
     ) -> Poll<Result<G::Guard, Error>> {
-        if self.acquire.is_outside() {
-            if G::Mode::MAY_BE_TOO_HEAVY
-                && let Some(error) = self.refusal()
-            {
-                return Poll::Ready(Err(error));
-            }
-            // W4: cancelled already counts, even when the lock is free.
-            if let Poll::Ready(reason) = self.as_mut().project().cancel.poll(cx) {
-                return Self::cancelled(reason);
-            }
-            if let Some(granted) = ready!(self.as_mut().project().acquire.poll_free(cx)) {
-                return Poll::Ready(Ok(granted));
-            }
+        match self.acquire.phase() {
+            Phase::Outside => {}
+            Phase::Granted => return Poll::Ready(Ok(self.project().acquire.granted())),
+            Phase::Queued | Phase::Rejected => return self.poll_again(cx, hook),
         }
-        self.poll_waiting(cx, hook)
+        if G::Mode::MAY_BE_TOO_HEAVY
+            && let Some(error) = self.refusal()
+        {
+            return Poll::Ready(Err(error));
+        }
+        // W4: cancelled already counts, even when the lock is free.
+        if let Poll::Ready(reason) = self.as_mut().project().cancel.poll(cx) {
+            return Self::cancelled(reason);
+        }
+        match ready!(self.as_mut().project().acquire.poll_free(cx)) {
+            Some(granted) => Poll::Ready(Ok(granted)),
+            None => self.poll_first(cx, hook),
+        }
     }
 
     /// Whether it is cancelled already.

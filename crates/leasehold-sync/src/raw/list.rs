@@ -47,6 +47,14 @@ impl List {
         self.head.set(locked, link);
     }
 
+    /// Takes out the first.
+    #[inline]
+    pub(super) fn pop_front(&self, locked: &mut Locked<'_>) -> Option<NonNull<Node>> {
+        let node = self.head.get(locked).0?;
+        self.unlink(locked, node);
+        Some(node)
+    }
+
     /// Takes out a node, which must be in this list.
     #[inline]
     pub(super) fn unlink(&self, locked: &mut Locked<'_>, node: NonNull<Node>) {

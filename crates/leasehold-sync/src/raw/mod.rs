@@ -143,7 +143,7 @@ impl Raw {
         const HELD: Word = Word::idle(1).minus(1);
         let is_alone = self.word.load(Ordering::Relaxed) == HELD;
         if !is_alone || self.word.swap(HELD, HELD.plus(1), Ordering::Release).is_err() {
-            self.release_slow(1);
+            self.hand_over();
         }
     }
 

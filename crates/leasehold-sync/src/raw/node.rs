@@ -110,6 +110,15 @@ impl Node {
         self.phase.store(OUTSIDE, Ordering::Relaxed);
     }
 
+    /// Of a node that was unlinked in this very step: it is granted, and here is whom to wake. The
+    /// last touch, as below.
+    #[inline]
+    pub(super) fn grant(&self, locked: &mut Locked<'_>) -> Option<Waker> {
+        let waker = self.waiting(locked).waker.take();
+        self.set_granted(locked);
+        waker
+    }
+
     /// The last touch: whoever waits may free the node as soon as it sees this.
     #[inline]
     pub(super) fn set_granted(&self, _locked: &mut Locked<'_>) {

@@ -85,6 +85,23 @@ impl Raw {
         Arrival::Queued
     }
 
+    /// As [`Self::arrive`] for the one permit of a lock whose capacity is always 1.
+    #[inline]
+    pub(crate) fn arrive_only(&self, node: Pin<&Node>, waker: &mut Option<Waker>) -> Arrival {
+        let locked = &mut self.enter();
+        let word = locked.word;
+        if word.free() != 0 && self.queue.is_empty(locked) {
+            locked.word = word.minus(1);
+            return Arrival::Granted;
+        }
+        let Some(waker) = waker.take() else { unreachable!("a request comes with its waker") };
+        locked.word = word.crowded(true);
+        node.set_queued(locked, Kind::Waiter(Want::Plain), 1, waker);
+        self.queue.push_back(locked, node);
+        *self.queued.get_mut(locked) += 1;
+        Arrival::Queued
+    }
+
     /// Lets a queued node wake another task. Says where the node is now.
     pub(crate) fn renew_waker(&self, node: Pin<&Node>, waker: &Waker) -> Phase {
         // Cloned before and dropped after the gate is held: both run foreign code.
@@ -120,6 +137,30 @@ impl Raw {
         drop(locked);
         drop(own);
         Left::Now { queued }
+    }
+
+    /// As [`Self::release_slow`] for the one permit of a lock whose capacity is always 1. It goes to the
+    /// head, so nothing is free that watchers wait for.
+    #[inline(never)]
+    pub(super) fn hand_over(&self) {
+        let mut locked = self.enter();
+        let Some(head) = self.queue.pop_front(&mut locked) else {
+            return self.free_only(locked);
+        };
+        *self.queued.get_mut(&mut locked) -= 1;
+        let waker = deref(head).grant(&mut locked);
+        if self.queue.is_empty(&locked) && self.watchers.is_empty(&locked) {
+            locked.word = locked.word.crowded(false);
+        }
+        drop(locked);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    #[cold]
+    fn free_only(&self, locked: Locked<'_>) {
+        self.change_within(locked, |word| word.plus(1));
     }
 
     #[cold]
@@ -198,8 +239,14 @@ impl Raw {
     /// Changes the word and grants on, in one step (rule Q3).
     #[inline]
     fn change(&self, to: impl Fn(Word) -> Word) {
+        self.change_within(self.enter(), to);
+    }
+
+    #[inline]
+    fn change_within(&self, locked: Locked<'_>, to: impl Fn(Word) -> Word) {
+        // Dropped, and called, after the gate is left.
         let mut wakers = Wakers::new();
-        let mut locked = self.enter();
+        let mut locked = locked;
         let changed = to(locked.word);
         self.settle(&mut locked, changed, &mut wakers);
     }
@@ -228,8 +275,7 @@ impl Raw {
             self.note_writer(want);
             self.queue.unlink(locked, head);
             *self.queued.get_mut(locked) -= 1;
-            wakers.push(node.waiting(locked).waker.take());
-            node.set_granted(locked);
+            wakers.push(node.grant(locked));
         }
         let anybody_queued = !self.queue.is_empty(locked);
         while let Some(first) = self.watchers.front(locked) {
@@ -241,8 +287,7 @@ impl Raw {
                 break;
             }
             self.watchers.unlink(locked, first);
-            wakers.push(node.waiting(locked).waker.take());
-            node.set_granted(locked);
+            wakers.push(node.grant(locked));
         }
         let crowded = anybody_queued || !self.watchers.is_empty(locked);
         locked.word = word.crowded(crowded);
@@ -271,5 +316,167 @@ impl Raw {
         let bits = u8::try_from(u32::BITS - weight.leading_zeros()).unwrap_or(u8::MAX);
         let before = if alone { 0 } else { self.heaviest_bits.get(locked) };
         self.heaviest_bits.set(locked, before.max(bits));
+    }
+}
+
+#[cfg(all(test, not(leasehold_loom)))]
+mod tests {
+    use std::{
+        sync::{Arc, Mutex},
+        task::Wake,
+    };
+
+    use super::*;
+
+    /// One step of a program, on the waiter of that number.
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Arrive(usize),
+        Leave(usize),
+        Release(usize),
+        Watch(usize),
+        Unwatch(usize),
+        Try,
+    }
+
+    struct Side {
+        raw: Raw,
+        is_only: bool,
+        nodes: Vec<Pin<Box<Node>>>,
+        woken: Arc<Mutex<Vec<usize>>>,
+        taken: bool,
+    }
+
+    struct Task(usize, Arc<Mutex<Vec<usize>>>);
+
+    impl Wake for Task {
+        fn wake(self: Arc<Self>) {
+            self.1.lock().unwrap().push(self.0);
+        }
+    }
+
+    const WAITERS: usize = 5;
+
+    impl Side {
+        fn new(is_only: bool) -> Self {
+            Self {
+                raw: Raw::new(1),
+                is_only,
+                nodes: (0..2 * WAITERS).map(|_| Box::pin(Node::new())).collect(),
+                woken: Arc::default(),
+                taken: false,
+            }
+        }
+
+        fn waker(&self, number: usize) -> Waker {
+            Waker::from(Arc::new(Task(number, Arc::clone(&self.woken))))
+        }
+
+        fn release(&self) {
+            if self.is_only { self.raw.release_only() } else { self.raw.release(1) }
+        }
+
+        /// What the step gives, and what is seen of the lock then.
+        fn run(&mut self, step: Step) -> String {
+            let outcome = match step {
+                Step::Arrive(number) => {
+                    let (node, waker) =
+                        (self.nodes[number].as_ref(), &mut Some(self.waker(number)));
+                    format!(
+                        "{:?}",
+                        match self.is_only {
+                            true => self.raw.arrive_only(node, waker),
+                            false => self.raw.arrive(node, Want::Plain, 1, waker),
+                        }
+                    )
+                }
+                Step::Leave(number) => {
+                    let left = self.raw.leave(self.nodes[number].as_ref());
+                    if left == Left::Granted {
+                        self.release();
+                        self.nodes[number] = Box::pin(Node::new());
+                    }
+                    format!("{left:?}")
+                }
+                Step::Release(number) => {
+                    self.nodes[number] = Box::pin(Node::new());
+                    self.release();
+                    String::new()
+                }
+                Step::Watch(number) => {
+                    let node = self.nodes[number].as_ref();
+                    format!("{}", self.raw.watch(node, WatchFor::All, self.waker(number)))
+                }
+                Step::Unwatch(number) => {
+                    self.raw.unwatch(self.nodes[number].as_ref());
+                    self.nodes[number] = Box::pin(Node::new());
+                    String::new()
+                }
+                Step::Try if self.taken => {
+                    self.taken = false;
+                    self.release();
+                    String::new()
+                }
+                Step::Try => {
+                    let fast = if self.is_only { self.raw.try_take_only_fast() } else { None };
+                    self.taken = fast.unwrap_or_else(|| self.raw.try_take(Want::Plain, 1));
+                    format!("{}", self.taken)
+                }
+            };
+            let phases: Vec<_> = self.nodes.iter().map(|node| node.phase()).collect();
+            let (word, woken) =
+                (self.raw.word.settled(), std::mem::take(&mut *self.woken.lock().unwrap()));
+            format!("{outcome} {:x} {} {phases:?} {woken:?}", word.0, self.raw.queued())
+        }
+    }
+
+    #[test]
+    fn a_lock_of_one_permit_steps_as_any_other() {
+        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut draw = |below: usize| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            usize::try_from(random % below as u64).unwrap()
+        };
+        for _ in 0..200 {
+            let (mut only, mut any) = (Side::new(true), Side::new(false));
+            // A waiter that was granted on arrival stays outside of the queue.
+            let mut holder = None;
+            for _ in 0..200 {
+                let (waiter, watcher) = (draw(WAITERS), WAITERS + draw(WAITERS));
+                let phase = only.nodes[waiter].phase();
+                let step = match draw(6) {
+                    0 | 1 if phase == Phase::Outside && holder != Some(waiter) => {
+                        Step::Arrive(waiter)
+                    }
+                    2 if phase != Phase::Outside => Step::Leave(waiter),
+                    3 if phase == Phase::Granted || holder == Some(waiter) => Step::Release(waiter),
+                    4 => match only.nodes[watcher].phase() {
+                        Phase::Outside => Step::Watch(watcher),
+                        _ => Step::Unwatch(watcher),
+                    },
+                    5 => Step::Try,
+                    _ => continue,
+                };
+                let (seen, expected) = (only.run(step), any.run(step));
+                assert_eq!(seen, expected, "{step:?}");
+                match step {
+                    Step::Arrive(_) if seen.starts_with("Granted") => holder = Some(waiter),
+                    Step::Release(_) if holder == Some(waiter) => holder = None,
+                    _ => {}
+                }
+            }
+            for number in 0..only.nodes.len() {
+                for side in [&mut only, &mut any] {
+                    let node = side.nodes[number].as_ref();
+                    if number >= WAITERS {
+                        side.raw.unwatch(node)
+                    } else {
+                        let _ = side.raw.leave(node);
+                    }
+                }
+            }
+        }
     }
 }
