@@ -79,7 +79,7 @@ fn redis(steps: &mut Steps, options: &Options) -> Result<bool> {
     let mut env = vec![("LEASEHOLD_SOAK", "1"), ("LEASEHOLD_REQUIRE_SERVERS", "1")];
     env.extend(seed.as_deref().map(|seed| ("LEASEHOLD_HISTORY_SEED", seed)));
     let mut passed = true;
-    for test in ["histories", "faults", "fleet", "fleet_conformance"] {
+    for test in ["histories", "faults", "fleet", "fleet_conformance", "fleet_histories"] {
         let args = ["test", "--release", "--locked", "-p", "leasehold-redis", "--test", test];
         passed &= steps.cargo(&args, &env)?;
     }

@@ -211,6 +211,8 @@ impl Checker<'_> {
                     if let (Some(of_a), Some(of_b)) = (&a.granted, &b.granted)
                         && of_a.fencing > of_b.fencing
                         && !self.story.is_stepped_between(sight.sent_at, of_a.at)
+                        && !self.story.may_be_forgotten(of_a)
+                        && !self.story.may_be_forgotten(of_b)
                     {
                         self.found(ViolationKind::Overtaken, lock, sight.at, &[a, b]);
                     }
@@ -238,7 +240,8 @@ impl Checker<'_> {
         }
         let from = acquisitions.partition_point(|b| b.asked_at <= queued_at);
         for b in acquisitions[from..].iter().take_while(|b| b.asked_at < still_at) {
-            if b.granted.as_ref().is_some_and(|of_b| of_b.at < still_at) {
+            let before = b.granted.as_ref().filter(|of_b| of_b.at < still_at);
+            if before.is_some_and(|of_b| !self.story.may_be_forgotten(of_b)) {
                 self.found(ViolationKind::Overtaken, lock, still_at, &[a, b]);
             }
         }
@@ -350,6 +353,8 @@ fn misorder(
         Some(ViolationKind::FencingRegression)
     } else if a.queued_at.is_some_and(|queued| queued < b.asked_at)
         && !story.is_stepped_between(a.asked_at, of_a.at)
+        && !story.may_be_forgotten(of_a)
+        && !story.may_be_forgotten(of_b)
     {
         // By a step of its clock the store may have lost its queue, and all of it queued again.
         Some(ViolationKind::Overtaken)

@@ -421,14 +421,15 @@ impl<'a> Driver<'a> {
                     if done.steps_clock {
                         self.log.note(What::Stepped { from_us });
                     }
-                    if let Some(Forgets { since, until }) = done.forgets {
+                    if let Some(Forgets { since, from, until }) = done.forgets {
                         // Each a little further than it was: nothing is to be reported that did
                         // not happen.
                         let now_us = self.log.now();
                         let since_us = now_us - us(since.elapsed());
+                        let from_us = now_us - us(from.elapsed());
                         let ago_us = us(until.elapsed());
                         let until_us = self.log.now() - ago_us;
-                        self.log.note(What::FailedOver { since_us, until_us });
+                        self.log.note(What::FailedOver { since_us, from_us, until_us });
                     }
                     *self.disturbed.entry(done.what).or_default() += 1;
                 }

@@ -198,10 +198,12 @@ pub enum What {
         /// When the step began.
         from_us: u64,
     },
-    /// A replica is the store now: what was answered between these moments may be forgotten.
+    /// A replica is the store now.
     FailedOver {
         /// What was answered before this, the replica had.
         since_us: u64,
+        /// Before this the replica answered nothing.
+        from_us: u64,
         /// After this the server before it answered nothing.
         until_us: u64,
     },

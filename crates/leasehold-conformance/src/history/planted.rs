@@ -74,8 +74,13 @@ impl Made {
         self
     }
 
-    fn fails_over(mut self, since_us: u64, until_us: u64) -> Self {
-        let what = What::FailedOver { since_us, until_us };
+    /// The server before is dead when its replica answers.
+    fn fails_over(self, since_us: u64, until_us: u64) -> Self {
+        self.fails_over_alive(since_us, until_us, until_us)
+    }
+
+    fn fails_over_alive(mut self, since_us: u64, from_us: u64, until_us: u64) -> Self {
+        let what = What::FailedOver { since_us, from_us, until_us };
         self.0.push(Event { at_us: until_us + 1, process: 0, what });
         self
     }
@@ -305,9 +310,28 @@ fn a_failover_explains_what_it_may_have_forgotten_and_no_more() {
     // Only the renewal may be forgotten: the grant counts for as long as it was promised.
     assert_eq!(of(400_000, &[300_000], 200_000, 310_000), found);
     assert_eq!(of(600_000, &[300_000], 200_000, 310_000), explained);
+    // The replica answered before the other one was silent.
+    let both = |from| {
+        let made = two_hold_from(900, &[], 2_000, 2_000).fails_over_alive(50, from, 1_000);
+        made.found_and_explained()
+    };
+    assert_eq!(both(800), explained);
+    assert_eq!(both(950), found);
     // It was forgotten by nobody: the failover came before, or long after.
     assert_eq!(of(2_000, &[], 50, 90), found);
     assert_eq!(of(2_000, &[], 5_000, 6_000), found);
+}
+
+#[test]
+fn a_failover_explains_a_queue_that_shows_who_had_its_turn() {
+    // The server before granted and released both of those who wait at its replica.
+    let made = |since| {
+        let made = line().leaves(1_000, "1/a").enters(1_020, "2/b", 51).leaves(1_100, "2/b");
+        let made = made.enters(1_120, "3/c", 52).leaves(1_200, "3/c");
+        made.sees(2_000, &["2/b", "3/c"]).fails_over(since, 1_300).found_and_explained()
+    };
+    assert_eq!(made(900), (vec![], vec![ViolationKind::Overtaken]));
+    assert_eq!(made(1_250), (vec![ViolationKind::Overtaken], vec![]));
 }
 
 #[test]

@@ -16,12 +16,13 @@ pub struct Disturbance {
     pub forgets: Option<Forgets>,
 }
 
-/// The answers that a failover may have made void: those given between two moments. That is all: what
-/// was answered before is kept, and an order is kept where both of its sides are.
+/// The answers that a failover may have made void. That is all: what was answered before is kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Forgets {
     /// What was answered before this, the replica had.
     pub since: Instant,
+    /// Before this the replica answered nothing.
+    pub from: Instant,
     /// After this the server before it answered nothing.
     pub until: Instant,
 }

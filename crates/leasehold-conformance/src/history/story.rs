@@ -82,7 +82,11 @@ pub(super) struct Life {
 /// The answers that a replica which took its server's place may never have heard of.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Failover {
+    /// What was answered before this, the replica had.
     pub(super) since: u64,
+    /// Before this the replica answered nothing.
+    pub(super) from: u64,
+    /// After this the server before it answered nothing.
     pub(super) until: u64,
 }
 
@@ -92,11 +96,11 @@ impl Failover {
         answer.at < self.since || answer.sent_at > self.until
     }
 
-    /// Until when a grant is in force whatever was forgotten: until then the server before answered,
-    /// afterwards what is kept counts.
+    /// Until when a grant is in force whatever was forgotten: only what is kept counts from when the
+    /// replica answers.
     fn leaves(&self, promises: &[Promise]) -> u64 {
         let kept = promises.iter().filter(|promise| self.keeps(promise));
-        kept.map(|promise| promise.until).max().unwrap_or(0).max(self.until)
+        kept.map(|promise| promise.until).max().unwrap_or(0).max(self.from)
     }
 }
 
@@ -168,9 +172,15 @@ impl Story {
     pub(super) fn promised_until(&self, granted: &Granted, at: u64) -> u64 {
         let promised = granted.promises.iter().map(|promise| promise.until).max();
         let failovers = self.failovers.iter();
-        let met = failovers.filter(|over| (granted.sent_at..=at).contains(&over.until));
+        let met = failovers.filter(|over| granted.sent_at <= over.until && over.from <= at);
         let left = met.map(|over| over.leaves(&granted.promises));
         left.chain(promised).min().expect("a grant promises something")
+    }
+
+    /// Whether a replica that took a server's place may never have heard of a grant: it has the queue
+    /// as it was before.
+    pub(super) fn may_be_forgotten(&self, granted: &Granted) -> bool {
+        self.failovers.iter().any(|over| !over.keeps(&granted.promises[0]))
     }
 
     /// How many answers about a grant a replica may never have heard of.
@@ -206,8 +216,9 @@ impl Story {
             }
             What::Killed { doing } => life.killed = Some((at, *doing)),
             What::Stepped { from_us } => self.steps.push((*from_us, at)),
-            What::FailedOver { since_us, until_us } => {
-                self.failovers.push(Failover { since: *since_us, until: *until_us });
+            What::FailedOver { since_us, from_us, until_us } => {
+                let (since, from, until) = (*since_us, *from_us, *until_us);
+                self.failovers.push(Failover { since, from, until });
             }
             What::Failed { fault } => self.faults.push(fault.clone()),
             What::Seen { lock, sent_us, waiters } => self.sights.push(Sight {
