@@ -6,8 +6,10 @@
 
 #[cfg(not(leasehold_loom))]
 mod clock;
+#[cfg_attr(leasehold_loom, expect(dead_code, reason = "there is no time in the model"))]
 mod shard;
 mod shards;
+#[cfg_attr(leasehold_loom, expect(dead_code, reason = "there is no time in the model"))]
 mod slots;
 #[cfg(leasehold_loom)]
 #[path = "model.rs"]
@@ -37,6 +39,11 @@ pub(crate) enum Timer {
 pub(crate) enum Alarm {
     /// The waker that is queued is that of the slot ([`Slot::into_waker`]).
     Queued(SlotId),
+    /// It wakes the task by a waker of its own.
+    #[cfg_attr(
+        any(leasehold_loom, not(feature = "tokio")),
+        expect(dead_code, reason = "only Tokio's timers are apart")
+    )]
     Apart(Timer),
 }
 
@@ -49,10 +56,16 @@ impl Timer {
     pub(crate) fn start(timeout: Duration) -> Option<Self> {
         #[cfg(all(feature = "tokio", not(leasehold_loom)))]
         if let Some(runtime) = tokio_time::may_pause() {
-            let timer = tokio_time::TokioTimer::start(runtime, timeout)?;
-            return Some(Self::Tokio(Box::pin(timer)));
+            return Self::start_in(runtime, timeout);
         }
         nanos(timeout).map(Self::New)
+    }
+
+    #[cfg(all(feature = "tokio", not(leasehold_loom)))]
+    #[cold]
+    fn start_in(runtime: tokio::runtime::Id, timeout: Duration) -> Option<Self> {
+        let timer = tokio_time::TokioTimer::start(runtime, timeout)?;
+        Some(Self::Tokio(Box::pin(timer)))
     }
 
     #[inline]
@@ -80,13 +93,13 @@ impl Alarm {
     /// clock goes that far.
     #[inline]
     pub(crate) fn start(timeout: Duration, cx: &Context<'_>) -> (Option<Self>, Waker) {
-        match Timer::start(timeout) {
-            Some(Timer::New(timeout)) => {
-                let slot = thread::begin(timeout, cx);
-                (Some(Self::Queued(slot.id())), slot.into_waker())
-            }
-            timer => (timer.map(Self::Apart), cx.waker().clone()),
+        #[cfg(all(feature = "tokio", not(leasehold_loom)))]
+        if let Some(runtime) = tokio_time::may_pause() {
+            return (Timer::start_in(runtime, timeout).map(Self::Apart), cx.waker().clone());
         }
+        let Some(timeout) = nanos(timeout) else { return (None, cx.waker().clone()) };
+        let slot = thread::begin(timeout, cx);
+        (Some(Self::Queued(slot.id())), slot.into_waker())
     }
 
     /// Of a request that was found queued, also ready if it is not queued any more, as `waits` says.

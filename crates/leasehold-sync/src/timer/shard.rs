@@ -92,19 +92,27 @@ impl Shard {
         let waker = place.waker.take();
         match place.at {
             At::Fresh | At::Far => self.unlink(number),
-            At::Ordered => {
-                let was_there = self.ordered.remove(&(place.time, number));
-                debug_assert!(was_there);
-            }
+            At::Ordered => self.remove_ordered(number),
             At::Fired => {}
         }
         self.places[number as usize].next = self.free;
         self.free = number;
         self.waits -= 1;
         if self.waits == 0 && self.places.len() > IDLE_PLACES_MAX {
-            *self = Self::new();
+            self.give_back();
         }
         waker
+    }
+
+    #[cold]
+    fn remove_ordered(&mut self, number: u32) {
+        let was_there = self.ordered.remove(&(self.places[number as usize].time, number));
+        debug_assert!(was_there);
+    }
+
+    #[cold]
+    fn give_back(&mut self) {
+        *self = Self::new();
     }
 
     /// Lets a wait wake another task, and gives its deadline and the waker that it is rid of.

@@ -30,12 +30,9 @@ pub(super) struct Gated {
 /// A wait, which ends when this is dropped.
 pub(crate) struct Slot(SlotId);
 
-/// Names a slot; whether it is still there is for the caller to know.
+/// Names a slot, by its number and its shard; whether it is still there is for the caller to know.
 #[derive(Clone, Copy)]
-pub(crate) struct SlotId {
-    shard: u8,
-    number: u32,
-}
+pub(crate) struct SlotId(usize);
 
 /// What a wait finds when it is polled again.
 pub(crate) enum Renewed {
@@ -61,7 +58,7 @@ impl Gated {
 }
 
 /// One look at a shard; `now` is asked under its gate, so it is after whatever is found there.
-pub(super) fn look(shard: u8, now: impl FnOnce() -> u64, due: &mut Vec<Waker>) -> Seen {
+pub(super) fn look(shard: usize, now: impl FnOnce() -> u64, due: &mut Vec<Waker>) -> Seen {
     gated(shard).step(|shard| shard.look(now(), due))
 }
 
@@ -71,7 +68,7 @@ impl Slot {
     pub(super) fn fresh(timeout: u64, waker: Waker) -> Self {
         let shard = shard_here();
         let number = gated(shard).step(|here| here.add_fresh(timeout, waker));
-        Self(SlotId { shard, number })
+        Self(SlotId::new(number, shard))
     }
 
     /// A wait with a deadline.
@@ -79,7 +76,7 @@ impl Slot {
     pub(super) fn far(deadline: u64, waker: Waker) -> Self {
         let shard = shard_here();
         let number = gated(shard).step(|here| here.add_far(deadline, waker));
-        Self(SlotId { shard, number })
+        Self(SlotId::new(number, shard))
     }
 
     #[inline]
@@ -90,22 +87,15 @@ impl Slot {
     /// The waker of the task, with the slot around it: used or dropped, it frees the slot.
     #[inline]
     pub(crate) fn into_waker(self) -> Waker {
-        let SlotId { shard, number } = self.0;
-        let data = number as usize * usize::from(SHARDS) + usize::from(shard);
+        let data = ptr::without_provenance(self.0.0);
         mem::forget(self);
-        // SAFETY: the functions of the table make a slot of the number again and do nothing but what
+        // SAFETY: the functions of the table make the slot of the number again and do nothing but what
         // safe code does with it, on any thread; `data` is never followed.
-        unsafe { Waker::new(ptr::without_provenance(data), &TABLE) }
+        unsafe { Waker::new(data, &TABLE) }
     }
 
     fn from_data(data: *const ()) -> Self {
-        let (number, shard) =
-            (data.addr() / usize::from(SHARDS), data.addr() % usize::from(SHARDS));
-        let fits = "it was made of both";
-        Self(SlotId {
-            shard: u8::try_from(shard).expect(fits),
-            number: u32::try_from(number).expect(fits),
-        })
+        Self(SlotId(data.addr()))
     }
 
     #[inline]
@@ -127,14 +117,24 @@ impl Drop for Slot {
 
 impl SlotId {
     #[inline]
-    fn remove(self) -> Option<Waker> {
-        gated(self.shard).step(|shard| shard.remove(self.number))
+    const fn new(number: u32, shard: usize) -> Self {
+        Self(number as usize * SHARDS + shard)
     }
 
-    /// The shard that it is in.
-    #[cfg(leasehold_loom)]
-    pub(super) const fn shard(self) -> u8 {
-        self.shard
+    #[inline]
+    pub(super) const fn shard(self) -> usize {
+        self.0 % SHARDS
+    }
+
+    #[inline]
+    #[allow(clippy::cast_possible_truncation, reason = "made of a number of 32 bits")]
+    const fn number(self) -> u32 {
+        (self.0 / SHARDS) as u32
+    }
+
+    #[inline]
+    fn remove(self) -> Option<Waker> {
+        gated(self.shard()).step(|shard| shard.remove(self.number()))
     }
 
     /// Lets it wake another task, if it still waits: that is asked under the gate, and what is
@@ -143,9 +143,9 @@ impl SlotId {
     pub(super) fn renew(self, waker: Waker, now: u64, waits: impl FnOnce() -> bool) -> Renewed {
         // What is left here is dropped after the gate is left: it is foreign code.
         let mut waker = Some(waker);
-        let renewed = gated(self.shard).step(|shard| {
+        let renewed = gated(self.shard()).step(|shard| {
             let waker = waker.take_if(|_| waits())?;
-            Some(shard.renew(self.number, waker, now))
+            Some(shard.renew(self.number(), waker, now))
         });
         match renewed {
             None => Renewed::Over,
@@ -156,7 +156,7 @@ impl SlotId {
 
     #[cfg(test)]
     pub(super) fn waits_beside(self) -> usize {
-        gated(self.shard).step(|shard| shard.len())
+        gated(self.shard()).step(|shard| shard.len())
     }
 }
 

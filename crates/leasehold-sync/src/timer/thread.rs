@@ -50,17 +50,21 @@ static CHANGED: Condvar = Condvar::new();
 /// Begins a wait, of that many nanoseconds.
 #[inline]
 pub(super) fn begin(timeout: u64, cx: &Context<'_>) -> Slot {
-    let waker = cx.waker().clone();
     if timeout < LONG {
-        let deadline = now() + timeout;
-        let slot = Slot::far(deadline, waker);
-        look_by(deadline, cx);
-        return slot;
+        return begin_now(timeout, cx);
     }
-    let slot = Slot::fresh(timeout, waker);
+    let slot = Slot::fresh(timeout, cx.waker().clone());
     if !LOOKS_SOON.load(Ordering::Relaxed) {
         look_soon(cx);
     }
+    slot
+}
+
+#[inline(never)]
+fn begin_now(timeout: u64, cx: &Context<'_>) -> Slot {
+    let deadline = now() + timeout;
+    let slot = Slot::far(deadline, cx.waker().clone());
+    look_by(deadline, cx);
     slot
 }
 
