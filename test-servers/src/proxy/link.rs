@@ -3,6 +3,7 @@
 use std::{
     collections::VecDeque,
     io::{self, Read as _, Write as _},
+    mem,
     net::{Shutdown, TcpStream},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -38,6 +39,8 @@ struct Talk {
     has_pushes: bool,
     /// Everything that comes may be a push.
     only_pushes: bool,
+    /// A replica follows its master: what comes now is neither requests nor replies.
+    follows: bool,
     /// What a connection of its own must say first to be like this one.
     set_up: Vec<u8>,
 }
@@ -119,6 +122,9 @@ impl Link {
             if way.send((due, frame)).is_err() {
                 return Ok(());
             }
+            if self.talk().follows {
+                return pass_on(&mut frames, way);
+            }
         }
         Ok(())
     }
@@ -129,6 +135,7 @@ impl Link {
             talk.set_up.extend_from_slice(frame);
             talk.has_pushes |= request.switches_to_pushes();
         }
+        talk.follows |= request.follows();
         if request.subscribes() {
             // Its answers are pushes, where there are any.
             talk.only_pushes |= !talk.has_pushes;
@@ -149,6 +156,7 @@ impl Link {
             let mut talk = self.talk();
             let is_push = frame.first() == Some(&b'>') || talk.only_pushes;
             let outcome = if is_push { None } else { talk.replies.pop_front() };
+            let follows = talk.follows && talk.replies.is_empty();
             drop(talk);
             let own = match outcome {
                 Some(Outcome::ClosesInstead) => return Ok(()),
@@ -162,6 +170,9 @@ impl Link {
             due = due.max(Instant::now() + shared.delay(Direction::Replies) + own);
             if way.send((due, frame)).is_err() {
                 return Ok(());
+            }
+            if follows {
+                return pass_on(&mut frames, way);
             }
         }
         Ok(())
@@ -219,6 +230,16 @@ impl Shared {
     }
 }
 
+/// Passes on what comes, whatever it is.
+fn pass_on(frames: &mut Frames<'_>, way: &Way) -> io::Result<()> {
+    loop {
+        let piece = frames.piece()?;
+        if piece.is_empty() || way.send((Instant::now(), piece)).is_err() {
+            return Ok(());
+        }
+    }
+}
+
 fn count_frames(mut bytes: &[u8]) -> usize {
     let mut count = 0;
     while let Some(end) = resp::frame_end(bytes) {
@@ -248,14 +269,29 @@ impl<'a> Frames<'a> {
                 self.at += len;
                 return Ok(Some(frame));
             }
-            self.bytes.drain(..self.at);
-            self.at = 0;
-            let mut chunk = [0; CHUNK];
-            let len = self.stream.read(&mut chunk)?;
-            if len == 0 {
+            if self.read_on()? == 0 {
                 return Ok(None);
             }
-            self.bytes.extend_from_slice(&chunk[..len]);
         }
+    }
+
+    /// What is there, whatever it is; nothing at the end of the stream.
+    fn piece(&mut self) -> io::Result<Vec<u8>> {
+        if self.at == self.bytes.len() {
+            self.read_on()?;
+        }
+        let piece = self.bytes.split_off(mem::take(&mut self.at));
+        self.bytes.clear();
+        Ok(piece)
+    }
+
+    /// How many bytes have come.
+    fn read_on(&mut self) -> io::Result<usize> {
+        self.bytes.drain(..self.at);
+        self.at = 0;
+        let mut chunk = [0; CHUNK];
+        let len = self.stream.read(&mut chunk)?;
+        self.bytes.extend_from_slice(&chunk[..len]);
+        Ok(len)
     }
 }

@@ -72,6 +72,11 @@ impl Request {
         self.name().ends_with("SUBSCRIBE")
     }
 
+    /// Whether a replica asks for all that its master will ever write.
+    pub(super) fn follows(&self) -> bool {
+        matches!(self.name().as_str(), "SYNC" | "PSYNC")
+    }
+
     pub(super) fn switches_to_pushes(&self) -> bool {
         self.name() == "HELLO" && self.arg(1) == b"3"
     }

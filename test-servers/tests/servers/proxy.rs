@@ -27,6 +27,7 @@ pub(crate) const TESTS: &[crate::Test] = &[
     ),
     ("a_copy_arrives_again_later", a_copy_arrives_again_later),
     ("pushes_are_no_replies", pushes_are_no_replies),
+    ("a_replica_follows_its_master", a_replica_follows_its_master),
 ];
 
 /// Long enough that a busy machine does not take so long by itself.
@@ -251,4 +252,23 @@ fn pushes_are_no_replies(flavor: Flavor) {
     new.ask("GET a", "_\r\n");
     new.send("PING");
     new.is_closed();
+}
+
+/// What goes to a replica is neither requests nor replies.
+fn a_replica_follows_its_master(flavor: Flavor) {
+    let start = || {
+        let builder = Server::builder(flavor).config("repl-diskless-sync yes");
+        builder.config("repl-diskless-sync-delay 0").start().expect("installed")
+    };
+    let (master, replica) = (start(), start());
+    let proxy = Proxy::to(master.address());
+    // More than one piece, so that a transfer that stands still is seen.
+    let long = "x".repeat(1_000_000);
+    assert_eq!(master.command(&["SET", "before", &long]).text(), "OK");
+    let port = proxy.address().port().to_string();
+    assert_eq!(replica.command(&["REPLICAOF", "127.0.0.1", &port]).text(), "OK");
+    let has = |key: &str| replica.command(&["EXISTS", key]).int() == 1;
+    wait_until("the replica has what was there", || has("before"));
+    assert_eq!(master.command(&["SET", "after", &long]).text(), "OK");
+    wait_until("the replica has what came later", || has("after"));
 }
