@@ -1,5 +1,7 @@
 //! The beat of waiters and watchers of one client on one lock (rules L4, L5).
 
+use std::time::Duration;
+
 use leasehold_core::{Fault, Token};
 use redis::Value;
 
@@ -45,7 +47,8 @@ pub fn beat<'a>(
 ) -> Request<BeatReply> {
     let mut request = Request::new(&source::BEAT, keys, read_beat);
     let mut count = 0;
-    let fields = waiters.into_iter().map(|token| ('t', token));
+    // Of a waiter, the field of its beat (`beat.lua`).
+    let fields = waiters.into_iter().map(|token| ('b', token));
     for (kind, token) in fields.chain(watchers.into_iter().map(|token| ('w', token))) {
         request = request.arg(format!("{kind}:{token}"));
         count += 1;
@@ -55,6 +58,9 @@ pub fn beat<'a>(
 }
 
 fn read_beat(answer: Value) -> Result<BeatReply, Fault> {
+    if let Value::Int(number) = answer {
+        return one_waits_on(number);
+    }
     let (code, mut answer) = Answer::open(answer)?;
     if code != 0 {
         return Err(unexpected());
@@ -65,4 +71,16 @@ fn read_beat(answer: Value) -> Result<BeatReply, Fault> {
         pulses.push(if answer.truth()? { Pulse::Waits } else { Pulse::Look });
     }
     Ok(BeatReply { waiting, pulses })
+}
+
+/// The answer to a beat of one waiter that waits on.
+fn one_waits_on(number: i64) -> Result<BeatReply, Fault> {
+    let number = u64::try_from(number).map_err(|_| unexpected())?;
+    let left = Duration::from_micros(number / 4);
+    let waiting = Waiting {
+        next_expiry: (!left.is_zero()).then_some(left),
+        times: number & 2 != 0,
+        pushed: number & 1 != 0,
+    };
+    Ok(BeatReply { waiting, pulses: vec![Pulse::Waits] })
 }

@@ -41,7 +41,7 @@ fn main() {
         }
         let clock = "this build of Redis does not start with a clock to step";
         let no_clock = (flavor == Flavor::Redis70).then(|| clock.to_owned());
-        for (name, test) in reference::TESTS_OF_TIME {
+        for (name, test) in [reference::TESTS_OF_TIME, told::TESTS_OF_TIME].into_iter().flatten() {
             let missing = missing.clone().or(no_clock.clone());
             trials.push(trial(name, flavor, missing, move || test(flavor)));
         }

@@ -54,6 +54,7 @@ fn l3_leases_end_and_renew_without_memory(flavor: Flavor) {
     assert_eq!(shared.release(&two[1].token()), Released::Holder);
     assert_eq!(shared.counts().map(|counts| counts.used), Some(1));
     assert_eq!(queued.beat(&[line[3].token()], &[id]).pulses, [Pulse::Waits; 2]);
+    assert_eq!(queued.beat(&[line[3].token()], &[]).pulses, [Pulse::Waits]);
     assert!(matches!(queued.release(&line[2].token()), Released::Waiter(_)));
     assert_eq!(queued.release(&line[0].token()), Released::Holder);
     queued.granted(&line[1].token());

@@ -2,14 +2,16 @@
 //! for all stores. Fencing tokens are compared by their order, times to within a tolerance; on servers
 //! whose clock can be stepped, time passes too.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, slice, sync::Arc, time::Duration};
 
 use leasehold_core::{
     Acquired, Binding, CapacityClaim, Clock as _, Confirmed, FencingToken, Generation, Grant,
     LockKind, ManualClock, Obstacle, Remaining, Renewed, Share, Token, Ttl, WatchFor, Watched,
     machine::{LockMachine, Step, Timeline},
 };
-use leasehold_redis::script::{AcquireReply, ConfirmReply, Extension, RebindReply, WatchReply};
+use leasehold_redis::script::{
+    AcquireReply, ConfirmReply, Extension, Pulse, RebindReply, WatchReply,
+};
 use test_servers::{Flavor, Server};
 
 use crate::{
@@ -71,7 +73,7 @@ fn run(server: &Server, seed: u64, mut stepped: Option<&mut u64>) {
             clock.advance(Duration::from_secs(seconds));
             **stepped += seconds;
             server.step_clock(i64::try_from(**stepped).expect("a few"));
-            both.beat_everybody();
+            both.beat_everybody(&mut draw);
         }
     }
     both.end();
@@ -315,6 +317,9 @@ impl Both {
             return;
         };
         assert_eq!(expected.holders.len(), found.holders.len(), "{context}");
+        let waits = expected.waiters.iter().any(|waiter| waiter.short_id == token.short_id());
+        let pulses = self.store.beat(slice::from_ref(&token), &[]).pulses;
+        assert_eq!(pulses, [if waits { Pulse::Waits } else { Pulse::Look }], "{context}");
         for (expected, found) in expected.holders.iter().zip(&found.holders) {
             self.compare_times(expected.ttl_left, found.ttl_left, context);
             let said = |holder: &leasehold_core::HolderState| {
@@ -358,9 +363,14 @@ impl Both {
         }
     }
 
-    /// What clients do while time passes.
-    fn beat_everybody(&mut self) {
-        let waiters: Vec<Token> = self.asks.iter().map(Ask::token).collect();
+    /// What clients do while time passes: each for all that wait for a lock, be it one or many.
+    fn beat_everybody(&mut self, draw: &mut Draw) {
+        let mut waiters: Vec<Token> = self.asks.iter().map(Ask::token).collect();
+        if draw.one_in(2) {
+            for waiter in waiters.drain(..) {
+                self.store.beat(&[waiter], &[]);
+            }
+        }
         let watchers: Vec<Token> = self.watchers.iter().map(|(id, _)| id.clone()).collect();
         if waiters.len() + watchers.len() > 0 {
             self.store.beat(&waiters, &watchers);

@@ -1,11 +1,13 @@
 //! Who is told of what: watchers, those who wait, and who looks.
 
+use std::{slice, time::Duration};
+
 use leasehold_core::{Confirmed, LockKind, Released, Renewed, Share, Token, WatchFor};
 use leasehold_redis::script::{ConfirmReply, Pulse, Push, WakeId, WatchReply};
-use test_servers::Server;
+use test_servers::{Flavor, Server};
 
 use crate::{
-    Test,
+    Own, Test,
     life::mutex,
     store::{Store, ms, ttl},
 };
@@ -15,9 +17,13 @@ pub(crate) const TESTS: &[Test] = &[
     ("l5_pushes_name_the_one_concerned", l5_pushes_name_the_one_concerned),
     ("l5_who_times_the_expiry_is_told", l5_who_times_the_expiry_is_told),
     ("l4_the_beat_says_who_should_look", l4_the_beat_says_who_should_look),
+    ("l4_one_is_told_what_many_are", l4_one_is_told_what_many_are),
     ("n4_inspect_shows_holders_and_waiters", n4_inspect_shows_holders_and_waiters),
     ("l5_everybody_is_forgotten_by_a_flush", l5_everybody_is_forgotten_by_a_flush),
 ];
+
+/// Where the clock can be stepped.
+pub(crate) const TESTS_OF_TIME: &[Own] = &[("l4_who_beats_alone_lives", l4_who_beats_alone_lives)];
 
 fn u1_watchers_complete_and_stay_done(server: &Server) {
     let mut lock = Store::new(server, LockKind::Semaphore, "watched", 2);
@@ -127,6 +133,77 @@ fn l4_the_beat_says_who_should_look(server: &Server) {
     lock.cancel_all("beats");
     lock.release(&asks[0].token());
     assert_eq!(lock.beat(&tokens, &[id]).pulses, [Look; 5]);
+}
+
+/// Who waits alone, or beats for one alone, is told what it is told in company.
+fn l4_one_is_told_what_many_are(server: &Server) {
+    let mut lock = mutex(server, "one-beat");
+    let held = lock.wants(1).ttl(ttl(50_000));
+    lock.held(&held);
+    let unknown = Token::random();
+    let agree = |lock: &mut Store, tokens: &[Token], expected: &[Pulse]| {
+        for (token, expected) in tokens.iter().zip(expected) {
+            let one = lock.beat(slice::from_ref(token), &[]);
+            let many = lock.beat(&[token.clone(), unknown.clone()], &[]);
+            assert_eq!(one.pulses, [*expected]);
+            assert_eq!(many.pulses, [*expected, Pulse::Look]);
+            assert_eq!((one.waiting.times, one.waiting.pushed), (many.waiting.times, true));
+            let near = |at: Duration, other: Duration| at.abs_diff(other) < ms(10_000);
+            let (at, other) = (one.waiting.next_expiry, many.waiting.next_expiry);
+            assert!(at == other || at.zip(other).is_some_and(|(at, other)| near(at, other)));
+        }
+        let records = lock.keys.all().nth(1).expect("T").to_owned();
+        let stray = lock.command(&["HEXISTS", &records, &format!("b:{unknown}")]);
+        assert_eq!(stray, redis::Value::Int(0), "a beat of nobody leaves nothing");
+    };
+    use Pulse::{Look, Waits};
+    let asks = [lock.wants(2), lock.wants(3).ttl(ttl(40_000))];
+    let tokens: Vec<Token> = [&asks[0], &asks[1], &held].map(|ask| ask.token()).into();
+    lock.queued(&asks[0]);
+    agree(&mut lock, &tokens, &[Waits, Look, Look]);
+    lock.queued(&asks[1]);
+    agree(&mut lock, &tokens, &[Waits, Waits, Look]);
+    lock.extend(&held.token(), None);
+    agree(&mut lock, &tokens, &[Waits, Waits, Look]);
+    lock.extend(&held.token(), Some(ttl(60_000)));
+    agree(&mut lock, &tokens, &[Waits, Waits, Look]);
+    lock.release(&held.token());
+    agree(&mut lock, &tokens, &[Look, Waits, Look]);
+    lock.granted(&asks[0].token());
+    lock.cancel_all("beats");
+    agree(&mut lock, &tokens, &[Look, Look, Look]);
+    lock.confirm(&asks[1].token());
+    lock.release(&asks[0].token());
+    agree(&mut lock, &tokens, &[Look, Look, Look]);
+}
+
+fn l4_who_beats_alone_lives(flavor: Flavor) {
+    let server = Server::builder(flavor).fake_clock().start().expect("it is installed");
+    let mut lock = mutex(&server, "alone");
+    let held = lock.wants(1);
+    lock.held(&held);
+    let asks = [lock.wants(2), lock.wants(3), lock.wants(4)];
+    for ask in &asks {
+        lock.queued(ask);
+    }
+    // The first is silent for longer than it may be; who stays, is the whole queue after it.
+    for now in [6, 12, 18] {
+        server.step_clock(now);
+        for ask in &asks[1..] {
+            assert_eq!(lock.beat(&[ask.token()], &[]).pulses, [Pulse::Waits]);
+        }
+    }
+    lock.release(&held.token());
+    lock.granted(&asks[1].token());
+    assert_eq!(lock.confirm(&asks[0].token()), ConfirmReply::Told(Confirmed::Unknown));
+    for now in [24, 30, 36] {
+        server.step_clock(now);
+        assert_eq!(lock.beat(&[asks[2].token()], &[]).pulses, [Pulse::Waits]);
+    }
+    lock.release(&asks[1].token());
+    lock.granted(&asks[2].token());
+    lock.release(&asks[2].token());
+    assert_eq!(lock.counts(), None);
 }
 
 fn n4_inspect_shows_holders_and_waiters(server: &Server) {
