@@ -26,6 +26,9 @@ use crate::{
     core::Wait, entry::Entry, hand_over::Detached, lease::Lease, observe, options::Options,
 };
 
+/// More requests in a row that come too late are a store whose clock runs wild.
+const STALE_MAX: u8 = 4;
+
 /// The future of an [`Acquire`](crate::Acquire).
 ///
 /// # Cancel safety
@@ -156,6 +159,8 @@ struct Sent {
     at: Option<LocalTime>,
     first_at: Option<LocalTime>,
     deadline: Option<LocalTime>,
+    /// How many requests before it came too late.
+    stale: u8,
 }
 
 enum State {
@@ -262,6 +267,7 @@ impl Attempt {
         let core = &self.entry.core;
         let previous = self.sent.take();
         let at = (!core.inline).then(|| core.clock.now());
+        let stale = previous.as_ref().map_or(0, |sent| sent.stale);
         let first_at = previous.map_or(at, |sent| sent.first_at);
         let rare = self.options.rare.as_deref();
         let drawn = Token::and_attempt();
@@ -288,7 +294,7 @@ impl Attempt {
             queue_limit: defaults::QUEUE_LIMIT,
             info: Arc::clone(info),
         });
-        self.sent = Some(Sent { token, at, first_at, deadline });
+        self.sent = Some(Sent { token, at, first_at, deadline, stale });
         match call.into_ready() {
             Ok(answer) => self.requested(answer),
             Err(call) => {
@@ -309,12 +315,23 @@ impl Attempt {
                 observe::refused(&self.entry.id, "busy");
                 Some(Outcome::Busy(self.error(ErrorKind::Timeout, Some(obstacle))))
             }
+            Ok(Acquired::Refused(Refusal::Stale)) if self.may_ask_anew() => self.send(),
             Ok(Acquired::Refused(refusal)) => Some(Outcome::Failed(self.refused(refusal))),
             Err(fault) => {
                 observe::refused(&self.entry.id, "backend");
                 Some(Outcome::Failed(self.fault(fault)))
             }
         }
+    }
+
+    /// Whether a request that came too late, or whose grant ran out before the answer was seen (this
+    /// process stood still), is asked for once more: nothing of it is in the store (rule L7), and its
+    /// caller has time left.
+    fn may_ask_anew(&mut self) -> bool {
+        let sent = self.sent.as_mut().expect("a refused request was sent");
+        sent.stale += 1;
+        sent.stale < STALE_MAX
+            && sent.deadline.is_none_or(|deadline| self.entry.core.clock.now() < deadline)
     }
 
     fn queue(&mut self, place: Place) {

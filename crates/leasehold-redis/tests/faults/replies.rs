@@ -28,6 +28,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_copy_that_comes_soon", |flavor| every_so_many(flavor, Fate::AgainAfter(SOON))),
     ("a_copy_that_comes_late", |flavor| every_so_many(flavor, Fate::AgainAfter(LATE))),
     ("what_happens_to_the_reply_of_a_release", what_happens_to_the_reply_of_a_release),
+    ("a_grant_that_ran_out_before_it_was_told_is_asked_for_anew", ran_out_untold),
     ("a_connection_that_is_closed_is_an_error_to_nobody", closed_is_an_error_to_nobody),
 ];
 
@@ -35,6 +36,9 @@ pub(crate) const TESTS: &[Test] = &[
 const SOON: Duration = Duration::from_millis(5);
 /// When the client has sent the request once more.
 const LATE: Duration = Duration::from_millis(700);
+
+/// Sooner than the client sends a request once more, which is after a third of its time.
+const RUNS_OUT: Duration = Duration::from_millis(250);
 
 /// A URL whose commands are sent three times within their time, and given up before what is late comes.
 fn mending(url: &str) -> String {
@@ -103,6 +107,36 @@ fn what_happens_to_the_reply_of_a_release(flavor: Flavor) {
                 "a copy of the release ended another's"
             );
         }
+    });
+}
+
+/// The first reply is lost, and when the request is sent once more its grant is over: nobody holds
+/// anything, and the caller has all of its time left.
+fn ran_out_untold(flavor: Flavor) {
+    let server = Server::start(flavor).expect("installed");
+    run(async {
+        let proxy = Proxy::to(server.address());
+        let locks = connect(&mending(&proxy.url())).await;
+        let mutex = locks.mutex("orders").expect("a name");
+        let mut fence = None;
+        for binding in ["of the client", "with a token of its own"] {
+            let first = AtomicU64::new(0);
+            proxy.on_request(move |request| {
+                let is_first = is_script(request) && first.fetch_add(1, Ordering::Relaxed) == 0;
+                if is_first { Fate::LoseReply } else { Fate::Pass }
+            });
+            let mut asked = mutex.lock().ttl(RUNS_OUT);
+            if fence.is_some() {
+                asked = asked.token("of-our-own".parse().expect("a token"));
+            }
+            let lease = asked.await.unwrap_or_else(|error| panic!("{binding}: {error}"));
+            assert!(Some(lease.fencing_token()) > fence, "{binding}");
+            fence = Some(lease.fencing_token());
+            // It may have run out by now, on a busy machine.
+            lease.release().await.expect("answers");
+            proxy.clear();
+        }
+        is_free_in_the_end(&server.url(), "orders").await;
     });
 }
 
