@@ -234,13 +234,9 @@ impl<G: Grant> Acquire<G> {
         let this = self.project();
         let raw = this.source.as_ref().expect("polled again after it was ready").raw();
         let (node, mut waker) = (this.node.as_ref(), Some(waker));
-        let arrival = hook.arrive(|| {
-            if G::Mode::IS_ONLY {
-                raw.arrive_only(node, &mut waker)
-            } else {
-                raw.arrive(node, G::Mode::WANT, this.mode.weight(raw), &mut waker)
-            }
-        });
+        let (weight, any_weight) = (this.mode.weight(raw), G::Mode::MAY_BE_TOO_HEAVY);
+        let arrival =
+            hook.arrive(|| raw.arrive(node, G::Mode::WANT, weight, any_weight, &mut waker));
         match arrival {
             Arrival::Queued => Poll::Pending,
             Arrival::TooHeavy => Poll::Ready(Err(TooHeavy)),

@@ -20,10 +20,6 @@ pub trait Mode: Copy {
     #[doc(hidden)]
     const MAY_BE_TOO_HEAVY: bool = false;
 
-    /// Whether it is the one permit of a lock whose capacity is always 1.
-    #[doc(hidden)]
-    const IS_ONLY: bool = false;
-
     #[doc(hidden)]
     fn weight(self, raw: &Raw) -> u32;
 
@@ -134,8 +130,6 @@ impl<L: Source + ?Sized> Source for Arc<L> {
 }
 
 impl Mode for Only {
-    const IS_ONLY: bool = true;
-
     #[inline]
     fn weight(self, _raw: &Raw) -> u32 {
         1

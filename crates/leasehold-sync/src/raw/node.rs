@@ -110,6 +110,15 @@ impl Node {
         self.phase.store(OUTSIDE, Ordering::Relaxed);
     }
 
+    /// What a waiter asks for.
+    #[inline]
+    pub(super) fn asks(&self, locked: &mut Locked<'_>) -> (Want, u32) {
+        let Waiting { kind: Kind::Waiter(want), weight, .. } = *self.waiting(locked) else {
+            unreachable!("a watcher is in the other list")
+        };
+        (want, weight)
+    }
+
     /// Of a node that was unlinked in this very step: it is granted, and here is whom to wake. The
     /// last touch, as below.
     #[inline]

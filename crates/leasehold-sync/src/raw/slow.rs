@@ -9,7 +9,7 @@ use super::{
     Node, Phase, Raw, Want, WatchFor,
     gate::Locked,
     list::deref,
-    node::{Kind, Waiting},
+    node::Kind,
     wakers::Wakers,
     word::{CAPACITY_MAX, Word},
 };
@@ -53,17 +53,21 @@ impl Raw {
     /// A queued node is unlinked by a grant, a rejection or [`Self::leave`], nothing else. The waker
     /// is taken if it is queued: else it stays with the caller, who may hold locks that no foreign
     /// code must run under.
+    ///
+    /// `any_weight`: the weight may be of any size, and the capacity may shrink below it. Inlined, so
+    /// that the locks whose weights are known ask for none of it.
+    #[inline(always)]
     pub(crate) fn arrive(
         &self,
         node: Pin<&Node>,
         want: Want,
         weight: u32,
+        any_weight: bool,
         waker: &mut Option<Waker>,
     ) -> Arrival {
         let locked = &mut self.enter();
         let word = locked.word;
-        // To a lock for one reader, an upgrade adds nothing.
-        if weight > word.capacity() || (weight == 0 && want != Want::Upgrade) {
+        if any_weight && (weight > word.capacity() || weight == 0) {
             return Arrival::TooHeavy;
         }
         let waits = want != Want::Upgrade && !self.queue.is_empty(locked);
@@ -81,24 +85,9 @@ impl Raw {
             self.queue.push_back(locked, node);
         }
         *self.queued.get_mut(locked) += 1;
-        self.note_weight(locked, weight);
-        Arrival::Queued
-    }
-
-    /// As [`Self::arrive`] for the one permit of a lock whose capacity is always 1.
-    #[inline]
-    pub(crate) fn arrive_only(&self, node: Pin<&Node>, waker: &mut Option<Waker>) -> Arrival {
-        let locked = &mut self.enter();
-        let word = locked.word;
-        if word.free() != 0 && self.queue.is_empty(locked) {
-            locked.word = word.minus(1);
-            return Arrival::Granted;
+        if any_weight {
+            self.note_weight(locked, weight);
         }
-        let Some(waker) = waker.take() else { unreachable!("a request comes with its waker") };
-        locked.word = word.crowded(true);
-        node.set_queued(locked, Kind::Waiter(Want::Plain), 1, waker);
-        self.queue.push_back(locked, node);
-        *self.queued.get_mut(locked) += 1;
         Arrival::Queued
     }
 
@@ -163,9 +152,23 @@ impl Raw {
         self.change_within(locked, |word| word.plus(1));
     }
 
-    #[cold]
+    #[inline(never)]
     pub(super) fn release_slow(&self, weight: u32) {
-        self.change(|word| word.plus(weight));
+        let mut locked = self.enter();
+        let word = locked.word.plus(weight);
+        if self.is_settled(&mut locked, word) {
+            locked.word = word;
+        } else {
+            self.change_within(locked, |_| word);
+        }
+    }
+
+    /// Whether nobody is granted or told anything with that word, and somebody is queued.
+    #[inline]
+    fn is_settled(&self, locked: &mut Locked<'_>, word: Word) -> bool {
+        let Some(head) = self.queue.front(locked) else { return false };
+        let (want, weight) = deref(head).asks(locked);
+        word.granting(want, weight).is_none() && self.watchers.is_empty(locked)
     }
 
     #[cold]
@@ -267,9 +270,7 @@ impl Raw {
     fn settle(&self, locked: &mut Locked<'_>, mut word: Word, wakers: &mut Wakers) {
         while let Some(head) = self.queue.front(locked) {
             let node = deref(head);
-            let Waiting { kind: Kind::Waiter(want), weight, .. } = *node.waiting(locked) else {
-                unreachable!("a watcher is in the other list")
-            };
+            let (want, weight) = node.asks(locked);
             let Some(granted) = word.granting(want, weight) else { break };
             word = granted;
             self.note_writer(want);
@@ -382,13 +383,7 @@ mod tests {
                 Step::Arrive(number) => {
                     let (node, waker) =
                         (self.nodes[number].as_ref(), &mut Some(self.waker(number)));
-                    format!(
-                        "{:?}",
-                        match self.is_only {
-                            true => self.raw.arrive_only(node, waker),
-                            false => self.raw.arrive(node, Want::Plain, 1, waker),
-                        }
-                    )
+                    format!("{:?}", self.raw.arrive(node, Want::Plain, 1, !self.is_only, waker))
                 }
                 Step::Leave(number) => {
                     let left = self.raw.leave(self.nodes[number].as_ref());
