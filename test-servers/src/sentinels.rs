@@ -92,6 +92,12 @@ impl Sentinels {
         &self.sentinels[number]
     }
 
+    /// All of the sentinels.
+    #[must_use]
+    pub fn sentinels(&self) -> &[Server] {
+        &self.sentinels
+    }
+
     /// The network between the first master and all who ask the sentinels for it.
     #[must_use]
     pub const fn to_first(&self) -> &Proxy {

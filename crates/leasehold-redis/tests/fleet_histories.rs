@@ -10,7 +10,10 @@
 use std::{
     env, fs,
     path::Path,
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -47,6 +50,8 @@ const CONNECT_BOUND: Duration = Duration::from_secs(60);
 const COMMAND_BOUND: Duration = Duration::from_secs(10);
 /// How long keys may stay when nobody wants them any more.
 const KEYS_BOUND: Duration = Duration::from_secs(60);
+/// So long nobody takes another for dead, in milliseconds.
+const PATIENCE_MS: &str = "60000";
 /// So long a master goes on that nobody replicates, and one that was replaced while it was held up.
 const ALONE: Duration = Duration::from_millis(500);
 
@@ -87,6 +92,8 @@ struct OnFleet {
     shape: Shape,
     flavor: Flavor,
     running: OnceLock<Running>,
+    /// Whom the last failover made the master.
+    master: AtomicUsize,
 }
 
 /// Two of its servers take turns at being the master, of all slots or of a third of them.
@@ -97,7 +104,7 @@ enum Running {
 
 impl OnFleet {
     const fn new(shape: Shape, flavor: Flavor) -> Self {
-        Self { shape, flavor, running: OnceLock::new() }
+        Self { shape, flavor, running: OnceLock::new(), master: AtomicUsize::new(0) }
     }
 
     fn start(&self) -> Running {
@@ -105,7 +112,9 @@ impl OnFleet {
             Shape::Cluster => Cluster::start(self.flavor, 1).map(Running::Cluster),
             Shape::Sentinels => Sentinels::start(self.flavor, 1).map(Running::Sentinels),
         };
-        started.unwrap_or_else(|missing| panic!("{missing}"))
+        let running = started.unwrap_or_else(|missing| panic!("{missing}"));
+        running.hold_still();
+        running
     }
 
     fn running(&self) -> Result<&Running, String> {
@@ -151,6 +160,38 @@ impl Running {
         }
     }
 
+    /// From now on failovers come when they are asked for: one that a busy machine makes them do by
+    /// themselves would lose answers that nobody knows of.
+    fn hold_still(&self) {
+        let (asked, settings): (_, &[&str]) = match self {
+            Self::Cluster(cluster) => (cluster.nodes(), &["CONFIG SET cluster-node-timeout"]),
+            Self::Sentinels(sentinels) => (
+                sentinels.sentinels(),
+                &[
+                    "SENTINEL SET locks down-after-milliseconds",
+                    "SENTINEL SET locks failover-timeout",
+                ],
+            ),
+        };
+        for (server, setting) in asked.iter().flat_map(|one| settings.iter().map(move |s| (one, s)))
+        {
+            let command: Vec<_> = setting.split(' ').chain([PATIENCE_MS]).collect();
+            assert_eq!(server.command(&command).text(), "OK", "{command:?}");
+        }
+    }
+
+    /// Puts a replica in its master's place, and returns once it is there.
+    fn replace_by(&self, replica: usize) {
+        match self {
+            Self::Cluster(cluster) => {
+                let command = ["CLUSTER", "FAILOVER", "TAKEOVER"];
+                assert_eq!(cluster.node(replica).command(&command).text(), "OK");
+                wait_until("the replica is the master", || cluster.is_master(replica));
+            }
+            Self::Sentinels(sentinels) => assert_eq!(sentinels.fail_over(), replica),
+        }
+    }
+
     /// The master and its replica, once both are in their places for everybody.
     fn pair(&self) -> (usize, usize) {
         let mut pair = None;
@@ -191,8 +232,13 @@ impl Running {
     /// sees to that by itself, and sentinels would after some 10 s.
     fn wait_until_follows(&self, number: usize, master: usize) {
         let servers = self.servers();
-        if let Self::Sentinels(_) = self {
-            let port = servers[master].port().to_string();
+        if let Self::Sentinels(sentinels) = self {
+            // The sentinels would send it to the address that they know.
+            let port = match master {
+                0 => sentinels.to_first().address().port(),
+                _ => servers[master].port(),
+            };
+            let port = port.to_string();
             let reply = servers[number].command(&["REPLICAOF", "127.0.0.1", &port]);
             assert!(!reply.is_error(), "{reply:?}");
         }
@@ -226,6 +272,9 @@ impl Stage for OnFleet {
     fn disturb(&self, _: &Path, turn: u32) -> Result<Disturbance, String> {
         let fleet = self.running()?;
         let (master, replica) = fleet.pair();
+        if self.master.swap(replica, Ordering::Relaxed) != master {
+            return Err(format!("server {master} has become the master by itself"));
+        }
         let (old, new) = (&fleet.servers()[master], &fleet.servers()[replica]);
         let since = Instant::now();
         fleet.wait_until_replicated(master, replica);
@@ -234,7 +283,7 @@ impl Stage for OnFleet {
             what = "a master held up, replaced and going on for a while";
             old.pause();
             from = Instant::now();
-            wait_until("the replica is the master", || fleet.is_master(replica));
+            fleet.replace_by(replica);
             old.resume();
             // sleep: for others to take turns, on whichever they take for the master.
             thread::sleep(ALONE);
@@ -255,7 +304,7 @@ impl Stage for OnFleet {
             until = Instant::now();
             from = until;
             new.resume();
-            wait_until("the replica is the master", || fleet.is_master(replica));
+            fleet.replace_by(replica);
             // Whatever it had is gone.
             old.start_again();
             fleet.wait_until_follows(master, replica);

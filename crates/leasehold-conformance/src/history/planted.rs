@@ -323,6 +323,17 @@ fn a_failover_explains_what_it_may_have_forgotten_and_no_more() {
 }
 
 #[test]
+fn what_one_failover_kept_another_may_forget() {
+    // The first may have forgotten the grant, and the second what its replica was told since.
+    let made = |second: u64| {
+        let made = two_hold_from(9_000, &[2_000], 50, 1_000).fails_over(second, 8_000);
+        made.found_and_explained()
+    };
+    assert_eq!(made(1_900), (vec![], vec![ViolationKind::Overlap]));
+    assert_eq!(made(3_000), (vec![ViolationKind::Overlap], vec![]));
+}
+
+#[test]
 fn a_failover_explains_a_queue_that_shows_who_had_its_turn() {
     // The server before granted and released both of those who wait at its replica.
     let made = |since| {

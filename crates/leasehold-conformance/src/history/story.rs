@@ -95,13 +95,6 @@ impl Failover {
     const fn keeps(&self, answer: &Promise) -> bool {
         answer.at < self.since || answer.sent_at > self.until
     }
-
-    /// Until when a grant is in force whatever was forgotten: only what is kept counts from when the
-    /// replica answers.
-    fn leaves(&self, promises: &[Promise]) -> u64 {
-        let kept = promises.iter().filter(|promise| self.keeps(promise));
-        kept.map(|promise| promise.until).max().unwrap_or(0).max(self.from)
-    }
 }
 
 /// A queue as the store showed it.
@@ -170,11 +163,16 @@ impl Story {
 
     /// Until when the store has promised a grant, by what it may not have forgotten at this time.
     pub(super) fn promised_until(&self, granted: &Granted, at: u64) -> u64 {
-        let promised = granted.promises.iter().map(|promise| promise.until).max();
+        let last = |promises: &[Promise]| promises.iter().map(|promise| promise.until).max();
+        let mut kept = granted.promises.clone();
+        let mut until = last(&kept).expect("a grant promises something");
         let failovers = self.failovers.iter();
-        let met = failovers.filter(|over| granted.sent_at <= over.until && over.from <= at);
-        let left = met.map(|over| over.leaves(&granted.promises));
-        left.chain(promised).min().expect("a grant promises something")
+        for over in failovers.filter(|over| granted.sent_at <= over.until && over.from <= at) {
+            // From when the replica answers, only what no failover may have forgotten counts.
+            kept.retain(|promise| over.keeps(promise));
+            until = until.min(last(&kept).unwrap_or(0).max(over.from));
+        }
+        until
     }
 
     /// Whether a replica that took a server's place may never have heard of a grant: it has the queue
