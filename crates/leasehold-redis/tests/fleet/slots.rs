@@ -3,8 +3,9 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use leasehold::LockManager;
+use leasehold::{Lease, LockManager, NamedSemaphore, Obstacle};
 use test_servers::{Cluster, Flavor};
+use tokio::{sync::oneshot, task::JoinHandle};
 
 use crate::{
     PATIENCE, Test, run,
@@ -13,6 +14,7 @@ use crate::{
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_slot_moves_while_its_lock_is_held_and_waited_for", a_slot_moves),
+    ("a_lock_that_has_moved_is_asked_for_where_it_is", a_moved_lock_is_asked_for),
     ("a_node_that_is_down_delays_no_other", a_node_that_is_down_delays_no_other),
     ("names_are_spread_over_all_nodes", names_are_spread_over_all_nodes),
 ];
@@ -20,6 +22,8 @@ pub(crate) const TESTS: &[Test] = &[
 /// So short that renewals come soon, on a machine however busy.
 const TTL: Duration = Duration::from_secs(3);
 const WAITERS: usize = 3;
+/// Of one with several holders and a queue.
+const KEYS_OF_A_LOCK: usize = 4;
 const NAMES: usize = 2_000;
 
 async fn client(cluster: &Cluster) -> LockManager {
@@ -59,6 +63,65 @@ fn a_slot_moves(flavor: Flavor) {
             assert!(next.release().await.expect("answers"), "it was held");
         }
     });
+}
+
+/// All keys of a lock have moved and the move has not ended: its requests are answered where it is
+/// (`ASK`), those of a lock without a queue of its own wait (`TRYAGAIN`).
+fn a_moved_lock_is_asked_for(flavor: Flavor) {
+    let cluster = Cluster::start(flavor, 0).expect("installed");
+    run(async {
+        let (ours, theirs) = (client(&cluster).await, client(&cluster).await);
+        let slot_of =
+            |locks: &NamedSemaphore| cluster.slot(&format!("{{{}}}", locks.lock_id().key()));
+        let exports = (0..)
+            .map(|number| ours.semaphore(format!("exports-{number}"), 2).expect("a name"))
+            .find(|exports| cluster.owner(slot_of(exports)) == 0)
+            .expect("there is no end of names");
+        let held = [
+            exports.acquire().ttl(PATIENCE).await.expect("free"),
+            exports.acquire().ttl(PATIENCE).await.expect("free"),
+        ];
+        let waiting = queue_for(&theirs, &exports).await;
+        let slot = slot_of(&exports);
+        cluster.begin_move(slot, 1);
+        assert_eq!(cluster.move_keys(slot, 1), KEYS_OF_A_LOCK);
+        assert_eq!(cluster.owner(slot), 0, "it is still on its way");
+
+        let asked = async {
+            assert!(held[0].extend(PATIENCE).await.expect("answers"), "it was held");
+            let late = queue_for(&theirs, &exports).await;
+            assert!(held[0].release().await.expect("answers"), "it was held");
+            let next = waiting.await.expect("no panic").expect("granted in the end");
+            assert!(next.fencing_token() > held[1].fencing_token());
+            (next, late)
+        };
+        let (next, late) =
+            tokio::time::timeout(PATIENCE / 4, asked).await.expect("it is asked for");
+        assert_eq!(cluster.owner(slot), 0, "it was not asked for, but found after the move");
+        assert!(!late.is_finished(), "both permits are held");
+
+        cluster.end_move(slot, 1);
+        assert!(next.release().await.expect("answers"), "it was held");
+        let last = late.await.expect("no panic").expect("granted in the end");
+        assert!(last.fencing_token() > next.fencing_token());
+        assert!(last.release().await.expect("answers"), "it was held");
+        assert!(held[1].release().await.expect("answers"), "it was held");
+    });
+}
+
+/// Has a task wait for a permit; returns once it is queued.
+async fn queue_for(
+    locks: &LockManager,
+    like: &NamedSemaphore,
+) -> JoinHandle<leasehold::Result<Lease>> {
+    let semaphore = locks.semaphore(like.name().clone(), 2).expect("a name");
+    let (tell, queued) = oneshot::channel();
+    let waiting = tokio::spawn(async move {
+        let tell = move |_: &Obstacle| tell.send(()).expect("somebody listens");
+        semaphore.acquire().ttl(PATIENCE).timeout(PATIENCE).on_queued(tell).await
+    });
+    queued.await.expect("is queued");
+    waiting
 }
 
 /// It has no replica, so its slots are nowhere until it is back.
