@@ -191,6 +191,17 @@ fn doctor(server: &Server, store: &Store) {
     let rules = lacking.iter().find(|one| one["what"] == "rules").unwrap();
     assert_eq!(rules["found"], "missing: +zadd", "{lacking:?}");
     assert_eq!(rules["healthy"], false);
+    // A server that has just started is taken for one that has lost its data.
+    let guard = |ms: &str, code| {
+        let findings = findings(store, &format!("{url}&restart_guard_ms={ms}"), code);
+        let about = |one: &Value| one["what"] == "restart guard";
+        findings.into_iter().find(about).expect("something about the guard")
+    };
+    let held_back = guard("3600000", 1);
+    assert_eq!(held_back["healthy"], false);
+    assert!(held_back["found"].as_str().unwrap().contains("has lost its data"), "{held_back}");
+    let over = guard("1", 0);
+    assert_eq!(over["found"], "nothing is granted for 1ms after a loss of data");
     let nobody = findings(store, "redis://127.0.0.1:1", 1);
     assert_eq!(nobody.len(), 1);
     assert_eq!(nobody[0]["what"], "connection");

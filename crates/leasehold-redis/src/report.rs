@@ -60,6 +60,10 @@ pub struct RedisReport {
     pub sentinels: Vec<RedisSentinel>,
     /// How many replicas a grant waits for.
     pub wait_replicas: u32,
+    /// For how long after a start without data nothing is granted, where that is wanted.
+    pub restart_guard: Option<Duration>,
+    /// For how long the server that most of this is of grants nothing yet because of that.
+    pub held_back: Option<Duration>,
 }
 
 /// Something that a [`RedisReport`] finds wrong.
@@ -99,9 +103,12 @@ impl RedisReport {
         if let Some(cluster) = client.fleet.cluster() {
             learn_slots(cluster, &link).await?;
         }
+        let now = client.now();
+        let held_back = link.hold().and_then(|hold| hold.holds(&node.site().place, now));
+        let held_back = held_back.map(|(end, _)| end.since(now));
         let report = Self::of(client, facts, missing_rules, ahead, round_trip);
         let (servers, sentinels) = (census::servers(client).await, census::sentinels(client).await);
-        Ok(Self { servers, sentinels, ..report })
+        Ok(Self { servers, sentinels, held_back, ..report })
     }
 
     fn of(
@@ -128,6 +135,8 @@ impl RedisReport {
             uncovered_slots: census::uncovered(client),
             sentinels: Vec::new(),
             wait_replicas: client.dial.config.wait_replicas,
+            restart_guard: client.dial.config.restart_guard,
+            held_back: None,
         }
     }
 
@@ -178,7 +187,12 @@ impl RedisReport {
         if !self.pushed {
             find(false, "the server pushes nothing to this user, so waiters poll".into());
         }
-        if self.append_only == Some(false) && self.snapshots != Some(true) {
+        if let Some(left) = self.held_back {
+            let left = left.as_millis();
+            find(true, format!("the server has lost its data and grants nothing for {left} ms"));
+        }
+        let keeps = self.append_only != Some(false) || self.snapshots == Some(true);
+        if !keeps && self.restart_guard.is_none() {
             find(false, "nothing is kept on disk: a restart of the server frees all locks".into());
         }
         findings.sort_by_key(|finding| !finding.is_grave);

@@ -35,7 +35,6 @@ impl Finding {
         Self { what, healthy: true, found: found.into(), advice: None }
     }
 
-    #[cfg(feature = "redis")]
     fn weak(what: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { what, healthy: true, found: found.into(), advice: Some(advice.into()) }
     }

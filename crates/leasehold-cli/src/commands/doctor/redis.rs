@@ -7,6 +7,7 @@ use leasehold_redis::RedisReport;
 
 use super::{Finding, trial};
 use crate::{
+    duration,
     exit::Failure,
     store::{Place, Store},
 };
@@ -40,6 +41,7 @@ fn of_report(report: &RedisReport) -> Vec<Finding> {
     vec![server(report), role(report), persistence(report), eviction(report), memory(report)]
         .into_iter()
         .chain([rules(report), pushes(report), clock(report)])
+        .chain(guard(report))
         .chain(servers(report))
         .chain(sentinels(report))
         .collect()
@@ -143,9 +145,28 @@ fn role(report: &RedisReport) -> Finding {
     }
 }
 
+/// Where one is wanted.
+fn guard(report: &RedisReport) -> Option<Finding> {
+    let (what, longest) = ("restart guard", report.restart_guard?);
+    Some(match report.held_back {
+        None => Finding::good(
+            what,
+            format!("nothing is granted for {} after a loss of data", duration::format(longest)),
+        ),
+        Some(left) => Finding::bad(
+            what,
+            format!("the server has lost its data; nothing is granted for {} ms", left.as_millis()),
+            "wait: who held a lock before may still believe in it",
+        ),
+    })
+}
+
 fn persistence(report: &RedisReport) -> Finding {
     let what = "persistence";
     match (report.append_only, report.snapshots) {
+        (Some(false), Some(false)) if report.restart_guard.is_some() => {
+            Finding::good(what, "none; see the restart guard")
+        }
         (Some(true), _) => Finding::good(what, "append-only file"),
         (Some(false), Some(true)) => Finding::weak(
             what,
