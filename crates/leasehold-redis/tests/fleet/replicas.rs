@@ -2,23 +2,25 @@
 
 use std::error::Error as _;
 
-use leasehold::ErrorKind;
+use leasehold::{ErrorKind, Remaining};
 
 use crate::{
     PATIENCE, Test, run,
-    scene::{Fleet, connect, same},
+    scene::{Fleet, connect, queue, same},
 };
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_grant_waits_for_a_replica_in_a_cluster", |flavor| waits(&Fleet::cluster(flavor))),
     ("a_grant_waits_for_a_replica_by_sentinels", |flavor| waits(&Fleet::sentinels(flavor))),
+    ("a_grant_that_a_replica_has_outlives_its_master", |flavor| outlives(&Fleet::cluster(flavor))),
 ];
+
+const CAREFUL: &str = "wait_replicas=1&wait_replicas_timeout_ms=1000&command_timeout_ms=20000";
 
 /// Without the replica it is given back, and the error says what was missing.
 fn waits(fleet: &Fleet) {
     run(async {
-        let careful = "wait_replicas=1&wait_replicas_timeout_ms=1000&command_timeout_ms=20000";
-        let ours = connect(&format!("{}?{careful}", fleet.url())).await;
+        let ours = connect(&format!("{}?{CAREFUL}", fleet.url())).await;
         let theirs = fleet.client().await;
         let mutex = fleet.on_first(&ours, "orders");
         let lease = mutex.lock().ttl(PATIENCE).await.expect("a replica has it");
@@ -35,5 +37,28 @@ fn waits(fleet: &Fleet) {
         let next = next.expect("it was given back");
         assert!(next.fencing_token() > lease.fencing_token());
         fleet.replica().resume();
+    });
+}
+
+/// The master is killed as soon as each is granted, at once or after a wait, and its one replica is
+/// elected.
+fn outlives(fleet: &Fleet) {
+    run(async {
+        let ours = connect(&format!("{}?{CAREFUL}", fleet.url())).await;
+        let theirs = connect(&format!("{}?{CAREFUL}", fleet.url())).await;
+        let at_once = fleet.on_first(&ours, "at-once");
+        let handed_over = fleet.on_first(&ours, "handed-over");
+        let before = handed_over.lock().ttl(PATIENCE).await.expect("free");
+        let waiting = queue(same(&theirs, &handed_over)).await;
+        assert!(before.release().await.expect("answers"), "it was held");
+        let waited = waiting.await.expect("granted in the end");
+        let lease = at_once.lock().ttl(PATIENCE).await.expect("free");
+        fleet.fail_over();
+        for lease in [&waited, &lease] {
+            // An extension would wait for a replica, and there is none any more.
+            let left = lease.remaining().await.expect("answers");
+            assert!(matches!(left, Remaining::Left(_)), "the replica had it: {left:?}");
+            assert!(lease.release().await.expect("answers"), "it was held");
+        }
     });
 }
