@@ -288,6 +288,15 @@ impl<G: Grant> Acquire<G> {
         self.poll_arrive(cx.waker().clone(), &mut Plain).map(Self::fits)
     }
 
+    /// It was queued. Apart, so that callers inline no more than what a free lock needs.
+    #[inline(never)]
+    fn poll_later(self: Pin<&mut Self>, cx: &Context<'_>) -> Poll<G::Guard> {
+        if self.phase() == Phase::Granted {
+            return Poll::Ready(self.granted());
+        }
+        self.poll_again(cx)
+    }
+
     /// It is queued, and was polled though it was not granted.
     #[cold]
     fn poll_again(self: Pin<&mut Self>, cx: &Context<'_>) -> Poll<G::Guard> {
@@ -330,8 +339,7 @@ impl<G: Grant> Future for Acquire<G> {
                 Some(granted) => Poll::Ready(granted),
                 None => self.poll_first(cx),
             },
-            Phase::Granted => Poll::Ready(self.granted()),
-            Phase::Queued | Phase::Rejected => self.poll_again(cx),
+            Phase::Granted | Phase::Queued | Phase::Rejected => self.poll_later(cx),
         }
     }
 }

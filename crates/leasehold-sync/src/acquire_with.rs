@@ -128,7 +128,20 @@ impl<G: Grant, C: Future<Output: CancelReason>> AcquireWith<G, C> {
         }
     }
 
-    /// It was queued: whichever comes first now, the grant, the cancellation or the timeout.
+    /// It was queued. Apart, so that callers inline no more than what a free lock needs.
+    #[inline(never)]
+    fn poll_later(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        hook: &mut impl Hook,
+    ) -> Poll<Result<G::Guard, Error>> {
+        if self.acquire.phase() == Phase::Granted {
+            return Poll::Ready(Ok(self.project().acquire.granted()));
+        }
+        self.poll_again(cx, hook)
+    }
+
+    /// It was not granted yet: whichever comes first now, the grant, the cancellation or the timeout.
     #[cold]
     fn poll_again(
         mut self: Pin<&mut Self>,
@@ -207,10 +220,8 @@ impl<G: Grant, C: Future<Output: CancelReason>> AcquireWith<G, C> {
         cx: &mut Context<'_>,
         hook: &mut impl Hook,
     ) -> Poll<Result<G::Guard, Error>> {
-        match self.acquire.phase() {
-            Phase::Outside => {}
-            Phase::Granted => return Poll::Ready(Ok(self.project().acquire.granted())),
-            Phase::Queued | Phase::Rejected => return self.poll_again(cx, hook),
+        if self.acquire.phase() != Phase::Outside {
+            return self.poll_later(cx, hook);
         }
         if G::Mode::MAY_BE_TOO_HEAVY
             && let Some(error) = self.refusal()
