@@ -26,11 +26,12 @@ use test_servers::{Cluster, Flavor, Sentinels, Server, wait_until};
 /// Leases outlast a failover, so that some are lost by it; so do the dead, so there are few of them.
 const CI: Size = Size {
     processes: 8,
-    sets: 2,
+    // Few locks, so that somebody waits for each of them when its holder is stopped.
+    sets: 1,
     hand_offs: 150,
     kills_each: 2,
     kills_anywhere: 1,
-    stops_each: 2,
+    stops_each: 3,
     disturbances: 3,
     ttl: Duration::from_secs(3),
 };
