@@ -55,6 +55,8 @@ fn command(preemptions: u8) -> Command {
         .args(["--target-dir", "target/loom"])
         .current_dir(repo::root())
         .env("RUSTFLAGS", "--cfg leasehold_loom")
+        // Many times as fast; assertions and overflow checks stay on.
+        .env("CARGO_PROFILE_TEST_OPT_LEVEL", "3")
         .env("LOOM_MAX_PREEMPTIONS", preemptions.to_string())
         .env_remove("CARGO_ENCODED_RUSTFLAGS");
     command

@@ -211,6 +211,43 @@ fn a_waker_that_changes_against_grant() {
 }
 
 #[test]
+fn a_waker_that_changes_against_grant_and_timeout() {
+    every_interleaving(|| {
+        let shared = Arc::new(Mutex::new(()));
+        let held = shared.try_lock();
+        let other = shared.clone();
+        let thread = thread::spawn(move || {
+            let mut waiter = pin!(other.lock().timeout(MINUTE));
+            // Queued with a waker that wakes nobody; `block_on` puts its own in place.
+            if poll(waiter.as_mut()).is_pending() {
+                drop(block_on(waiter));
+            }
+        });
+        drop(held);
+        thread.join().unwrap();
+        assert!(shared.try_lock().is_some(), "a permit was lost");
+    });
+}
+
+#[test]
+fn a_dropped_wait_against_grant_and_timeout() {
+    every_interleaving(|| {
+        let shared = Arc::new(Mutex::new(()));
+        let held = shared.try_lock();
+        let other = shared.clone();
+        let thread = thread::spawn(move || {
+            let mut waiter = Box::pin(other.lock().timeout(MINUTE));
+            let _ = poll(waiter.as_mut());
+            drop(waiter);
+        });
+        drop(held);
+        drop(block_on(shared.lock()));
+        thread.join().unwrap();
+        assert!(shared.try_lock().is_some(), "a permit was lost");
+    });
+}
+
+#[test]
 fn downgrade_against_read() {
     every_interleaving(|| {
         let shared = Arc::new((RwLock::with_max_readers((), 2).unwrap(), Seen::new()));
