@@ -72,6 +72,41 @@ if many == 0 then
   end
 end
 
+-- The short way to the end of a queue, behind a sole holder: nothing has run out, and nobody is pushed.
+if many == 1 and waits_on and toklen > 0 then
+  repeat
+    local at = HEAD_LEN + 76 + toklen
+    local used, plural, queued, listed, endless, unlocked, any, readable, destroyed, arrivals, first, soon, told,
+      keep = peel('>I4I4I4I4I4I4I4I4I4ddddd', raw, HEAD_LEN + 1)
+    local asked = is_whole and capacity or weight
+    if queued == 0 or queued >= limit or plural > 0 or unlocked + any + readable > 0 or asked > capacity
+      or not is_registered and claimed_capacity ~= capacity or asked_gen >= 0 and asked_gen < gen
+      or sub(raw, HEAD_LEN + 77, at) == token then break end
+    -- L7: it is not known, and is no copy of what is over.
+    if copies_end > now and (attempt == ended or stamp > 0 and stamp <= newest) then break end
+    local since, ending = peel('>dd', raw, at + 43)
+    local ends = soon
+    if ending > 0 and (soon == 0 or ending < soon) then ends = ending end
+    if ends > 0 and (ends <= now or ends < told) then break end
+    if keep < now + 10000000 or keep < ending or keep < fence then break end
+    local field = 't:' .. token
+    local known = call('HMGET', KEYS[2], field, 'x:' .. attempt, 'l')
+    local last = known[3] and peel('>d', known[3]) or 0
+    if known[1] or known[2] or last > now or now - last > 10000000 then break end
+    local moment = pack('>d', now)
+    local record = '\3' .. sub(request, 2, 26) .. pack('>I4I4ddd', asked, ttl, arrivals + 1, now, term)
+      .. sub(request, 59)
+    call('HSET', KEYS[2], field, record, 'b:' .. token, moment, 'l', moment)
+    call('ZADD', KEYS[4], arrivals + 1, field)
+    local value = sub(raw, 1, HEAD_LEN)
+      .. pack('>I4I4I4I4I4I4I4I4I4ddddd', used, 0, queued + 1, listed, endless, 0, 0, 0, destroyed, arrivals + 1,
+        first, soon, told, keep) .. sub(raw, HEAD_LEN + 77)
+    call('SET', KEYS[1], value, 'KEEPTTL')
+    return {1, queued, math.max(0, now - since), sub(raw, at + 75), gen, capacity, ends > 0 and ends - now or -1,
+      0, 1 - denied}
+  until true
+end
+
 -- The record that is kept: of a grant, with its fence; of a waiter, with its place.
 local function record_of(state, number, ending)
   return string.char(state) .. sub(request, 2, 26)

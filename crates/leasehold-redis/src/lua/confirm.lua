@@ -7,8 +7,46 @@
 --       {1, µs to the next expiry (-1: none), times it, pushes work}         still queued
 --       {2, 1 cancelled | 2 destroyed, reason}                               rejected
 --       {3}                                                                  unknown
--- Calls sole holder 3, holder among others 5, waiter 5.
+-- Calls sole holder 3, or 6 once the keys are to stay longer; holder among others 5, waiter 5.
 local token = ARGV[1]
+
+-- The short way of a sole holder, after which nobody is to be granted, pushed or dropped. While others wait,
+-- S keeps its expiry, which is that of the keys beside it, unless they have to stay longer.
+local at = HEAD_LEN + (many == 1 and 76 or 0) + toklen
+if toklen > 0 and sub(raw, at - toklen + 1, at) == token then
+  local ttl, given, _, before = peel('>I4ddd', raw, at + 31)
+  local ending = math.max(before, now + ttl * 1000)
+  local is_calm, deadline, start = ttl > 0 and before > now, nil, sub(raw, 1, at)
+  if many == 0 then
+    deadline = math.max(ending, fence, remembered, copies_end)
+  elseif is_calm then
+    local used, _, queued, listed, _, unlocked, any, readable, destroyed, _, first, soon, told, keep =
+      peel('>I4I4I4I4I4I4I4I4I4ddddd', raw, HEAD_LEN + 1)
+    is_calm = queued + listed > 0 and unlocked + any + readable == 0
+      and (queued == 0 or used >= capacity and first > 0)
+      and (soon == 0 or soon > now and soon >= told) and ending >= told and keep >= 0
+    if is_calm and keep < math.max(ending, fence) then
+      -- As in `write_state`.
+      keep = math.max(ending, fence) + 20000000
+      local stay = math.ceil((keep - now + RETAIN) / 1000)
+      call('PEXPIRE', KEYS[2], stay)
+      if listed > 0 then call('PEXPIRE', KEYS[3], stay) end
+      if queued + destroyed > 0 then call('PEXPIRE', KEYS[4], stay) end
+      start = sub(raw, 1, HEAD_LEN + 68) .. pack('>d', keep) .. sub(raw, HEAD_LEN + 77, at)
+      deadline = math.max(keep, remembered)
+    end
+  end
+  if is_calm then
+    local value = start .. '\1' .. sub(raw, at + 2, at + 50) .. pack('>d', ending) .. sub(raw, at + 59)
+    local written
+    if deadline then
+      written = redis.pcall('SET', KEYS[1], value, 'PX', math.ceil((deadline - now + RETAIN) / 1000))
+    else
+      written = redis.pcall('SET', KEYS[1], value, 'KEEPTTL')
+    end
+    if not written.err then return pack(GRANT, given, ending - now, gen, ttl, capacity) end
+  end
+end
 
 -- include many.lua
 local record = lock.grant_of(token)

@@ -13,6 +13,7 @@ mod program;
 mod reference;
 mod store;
 mod told;
+mod turns;
 
 use std::sync::OnceLock;
 
@@ -31,8 +32,9 @@ fn main() {
     let mut trials = Vec::new();
     for flavor in Flavor::ALL {
         let missing = flavor.installed().err().map(|missing| missing.to_string());
-        for (name, test) in
-            [life::TESTS, doubles::TESTS, told::TESTS, layout::TESTS].into_iter().flatten()
+        for (name, test) in [life::TESTS, doubles::TESTS, told::TESTS, turns::TESTS, layout::TESTS]
+            .into_iter()
+            .flatten()
         {
             trials.push(trial(name, flavor, missing.clone(), move || test(shared(flavor))));
         }
@@ -41,7 +43,10 @@ fn main() {
         }
         let clock = "this build of Redis does not start with a clock to step";
         let no_clock = (flavor == Flavor::Redis70).then(|| clock.to_owned());
-        for (name, test) in [reference::TESTS_OF_TIME, told::TESTS_OF_TIME].into_iter().flatten() {
+        for (name, test) in [reference::TESTS_OF_TIME, told::TESTS_OF_TIME, turns::TESTS_OF_TIME]
+            .into_iter()
+            .flatten()
+        {
             let missing = missing.clone().or(no_clock.clone());
             trials.push(trial(name, flavor, missing, move || test(flavor)));
         }

@@ -58,6 +58,7 @@ fn run(server: &Server, seed: u64, mut stepped: Option<&mut u64>) {
         asks: Vec::new(),
         watchers: Vec::new(),
         generation: 0,
+        is_a_line: seed.is_multiple_of(2),
         tolerance: Duration::from_secs(5),
         time_passes: stepped.is_some(),
     };
@@ -90,6 +91,8 @@ struct Both {
     asks: Vec<Ask>,
     watchers: Vec<(Token, WatchFor)>,
     generation: u64,
+    /// Nothing but turns of who waits in line, which have short ways of their own.
+    is_a_line: bool,
     tolerance: Duration,
     time_passes: bool,
 }
@@ -107,7 +110,9 @@ macro_rules! on_machine {
 
 impl Both {
     fn step(&mut self, draw: &mut Draw, context: &str) {
-        match draw.below(20) {
+        let kinds = if self.is_a_line && !draw.one_in(20) { 14 } else { 20 };
+        match draw.below(kinds) {
+            9..=12 if self.is_a_line => self.take_turns(draw, context),
             0..=6 => self.acquire(draw, context),
             7..=8 => self.confirm(draw, context),
             9..=12 => self.release(draw, context),
@@ -163,13 +168,15 @@ impl Both {
             _ => Share::ONE,
         };
         let (ttl, wait, of) = (draw_ttl(draw), !draw.one_in(4), draw.below(4));
+        let is_a_line = self.is_a_line;
+        let ttl = if is_a_line { ttl.or(Some(self::ttl(65_000))) } else { ttl };
         let otherwise = draw.one_in(10);
         let generation = self.generation.saturating_sub(u64::from(draw.one_in(5)));
         self.store.wants(draw.below(3)).with(|ask| {
             ask.sender.claim = Duration::from_secs(5);
             ask.request.share = share;
             ask.request.ttl = ttl;
-            ask.request.wait = wait;
+            ask.request.wait = wait || is_a_line;
             ask.request.queue_limit = 6;
             ask.request.generation = (of == 0).then_some(Generation(generation));
             let other = leasehold_core::Capacity::new(capacity.min(3)).expect("a capacity");
@@ -227,6 +234,26 @@ impl Both {
                 compare_obstacles(expected, found, context);
             }
             _ => assert_eq!(expected, found, "{context}"),
+        }
+    }
+
+    /// Whoever holds releases, and mostly the next confirms.
+    fn take_turns(&mut self, draw: &mut Draw, context: &str) {
+        for releases in [true, false] {
+            let Some(holder) =
+                self.store.inspect().and_then(|found| found.holders.first().cloned())
+            else {
+                return;
+            };
+            let named = |ask: &&Ask| ask.token().short_id() == holder.short_id;
+            let Some(token) = self.asks.iter().find(named).map(Ask::token) else { return };
+            if releases {
+                let found = self.store.release(&token);
+                assert_eq!(on_machine!(self, |m, s| m.release(&token, s)), found, "{context}");
+                self.compare_counts(context);
+            } else if !draw.one_in(4) {
+                self.confirm_one(&token, context);
+            }
         }
     }
 
