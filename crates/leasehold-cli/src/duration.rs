@@ -13,6 +13,9 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
             .ok_or_else(|| format!("{text:?} is no number of seconds"));
     }
+    if text.starts_with('-') {
+        return Err("it is negative; write 10m, 1h30m, 500ms or a number of seconds".to_owned());
+    }
     humantime::parse_duration(text)
         .map_err(|error| format!("{error}; write 10m, 1h30m, 500ms or a number of seconds"))
 }

@@ -26,7 +26,7 @@ pub(crate) struct AcquireArgs {
     pub(crate) request: RequestArgs,
 
     /// How long the lock is held unless the ticket is used to renew, release or adopt it.
-    #[arg(long, value_name = "DURATION", value_parser = value::ttl, required = true)]
+    #[arg(long, value_name = "DURATION", value_parser = value::ttl, allow_negative_numbers = true, required = true)]
     pub(crate) ttl: Ttl,
 
     /// Print one JSON document: the ticket, the fencing token and the lock.
@@ -47,7 +47,7 @@ pub(crate) struct RenewArgs {
 
     /// Let the grant end this long from now, sooner or later than before, and let later renewals
     /// use this TTL.
-    #[arg(long, value_name = "DURATION", value_parser = value::ttl)]
+    #[arg(long, value_name = "DURATION", value_parser = value::ttl, allow_negative_numbers = true)]
     pub(crate) ttl: Option<Ttl>,
 }
 

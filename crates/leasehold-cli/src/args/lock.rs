@@ -138,7 +138,7 @@ pub(crate) struct ShareArgs {
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct WaitArgs {
     /// Give up after this time (10m, 1h30m, 500ms, or seconds).
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, allow_negative_numbers = true)]
     pub(crate) wait: Option<Duration>,
 
     /// Give up at once when the lock is not free.

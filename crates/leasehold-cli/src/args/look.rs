@@ -71,7 +71,7 @@ pub(crate) struct WaitForArgs {
 )]
 pub(crate) struct WatchArgs {
     /// The lock's name.
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = value::name)]
     pub(crate) name: Option<LockName>,
 
     /// All locks of all namespaces.
@@ -86,7 +86,7 @@ pub(crate) struct WatchArgs {
     pub(crate) json: bool,
 
     /// How often to look.
-    #[arg(long, value_name = "DURATION", value_parser = value::interval, default_value = "250ms")]
+    #[arg(long, value_name = "DURATION", value_parser = value::interval, allow_negative_numbers = true, default_value = "250ms")]
     pub(crate) every: Duration,
 
     #[command(flatten)]
@@ -103,7 +103,7 @@ pub(crate) struct WatchArgs {
     leasehold top --namespace shop --sort waiting --filter order"))]
 pub(crate) struct TopArgs {
     /// How often to look.
-    #[arg(long, value_name = "DURATION", value_parser = value::interval, default_value = "1s")]
+    #[arg(long, value_name = "DURATION", value_parser = value::interval, allow_negative_numbers = true, default_value = "1s")]
     pub(crate) every: Duration,
 
     /// What comes first.
@@ -194,7 +194,7 @@ pub(crate) struct BenchArgs {
     pub(crate) clients: u32,
 
     /// How long each of the three parts takes; at most 1 h.
-    #[arg(long, value_name = "DURATION", value_parser = value::interval, default_value = "1s")]
+    #[arg(long, value_name = "DURATION", value_parser = value::interval, allow_negative_numbers = true, default_value = "1s")]
     pub(crate) time: Duration,
 
     /// Draw how long the waits took.

@@ -16,7 +16,8 @@ pub(super) fn weight(text: &str) -> Result<Weight, String> {
 }
 
 pub(super) fn ttl(text: &str) -> Result<Ttl, String> {
-    Ttl::new(duration::parse(text)?).map_err(|error| error.to_string())
+    // 2^31−1 ms are 24.86 days.
+    Ttl::new(duration::parse(text)?).map_err(|_| "it must be from 1ms to 24.8 days".to_owned())
 }
 
 /// A name. A ticket is none, though it could be: names are public, and a ticket is a secret (T5).

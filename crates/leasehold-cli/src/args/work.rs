@@ -43,12 +43,12 @@ pub(crate) struct RunArgs {
     /// given back, as a grant of the lock of the same name in the namespace NAMESPACE!last-success;
     /// `leasehold break NAME --namespace default!last-success --yes` forgets it. It is kept for the
     /// DURATION of the run that recorded it. At most 24 days.
-    #[arg(long, value_name = "DURATION", value_parser = value::ttl)]
+    #[arg(long, value_name = "DURATION", value_parser = value::ttl, allow_negative_numbers = true)]
     pub(crate) at_most_once_per: Option<Ttl>,
 
     /// Let the lock go on to others after this time unless it is renewed, which `run` does while it
     /// lives. If the lease is lost nevertheless, the command is ended before it passes on.
-    #[arg(long, value_name = "DURATION", value_parser = value::ttl)]
+    #[arg(long, value_name = "DURATION", value_parser = value::ttl, allow_negative_numbers = true)]
     pub(crate) ttl: Option<Ttl>,
 
     #[command(flatten)]
@@ -77,12 +77,12 @@ pub(crate) struct AdoptArgs {
 #[derive(Debug, Args)]
 pub(crate) struct WorkArgs {
     /// How long the command has between TERM and KILL when it is to be ended.
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "5s")]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, allow_negative_numbers = true, default_value = "5s")]
     pub(crate) grace: Duration,
 
     /// End the command (TERM, then KILL after the grace) when it has run this long; the exit code is
     /// 79.
-    #[arg(long, value_name = "DURATION", value_parser = value::interval)]
+    #[arg(long, value_name = "DURATION", value_parser = value::interval, allow_negative_numbers = true)]
     pub(crate) max_hold: Option<Duration>,
 
     /// Let the command go on when the lease is lost or `leasehold` is killed: it may then run

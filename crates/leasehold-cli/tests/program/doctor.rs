@@ -7,6 +7,7 @@ use serde_json::Value;
 
 trials! {
     a_healthy_store,
+    a_store_that_was_not_there,
     living_clients_are_counted,
     a_place_that_is_open_to_others,
     no_database,
@@ -54,6 +55,15 @@ fn a_healthy_store() {
     assert!(text.starts_with(&format!("store {}\nok   place", store.url())), "{text}");
     assert_eq!(text.lines().filter(|line| line.starts_with("ok ")).count(), 9, "{text}");
     assert_eq!(stdout(&store.output(&["list", "--all"])), "", "it leaves nothing");
+}
+
+fn a_store_that_was_not_there() {
+    let store = Store::new();
+    let place = || findings(&store, 0).into_iter().find(|finding| finding["what"] == "place");
+    let made = place().expect("it is looked at");
+    assert!(made["found"].as_str().unwrap().ends_with("made just now"), "{made}");
+    assert!(made["advice"].is_string(), "what may be wrong");
+    assert!(place().expect("it is looked at")["advice"].is_null());
 }
 
 fn living_clients_are_counted() {

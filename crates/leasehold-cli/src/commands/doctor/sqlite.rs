@@ -34,15 +34,22 @@ pub(super) async fn findings(place: &Place, path: &Path) -> Vec<Finding> {
             return vec![guard];
         }
     }
+    let was_there = path.exists();
     let stores = async { Ok::<_, Failure>((Store::open(place).await?, Store::open(place).await?)) };
     let (one, other) = match stores.await {
         Ok(stores) => stores,
         Err(failure) => {
-            return vec![Finding::bad("place", failure.to_string(), advice(path))];
+            let advice = if was_there {
+                "see what the error says; name another path if these are another program's files"
+                    .to_owned()
+            } else {
+                advice(path)
+            };
+            return vec![Finding::bad("place", failure.to_string(), advice)];
         }
     };
     let mut all = vec![
-        place_of(path),
+        place_of(path, was_there),
         permissions(path),
         file_system(path),
         space(path),
@@ -67,10 +74,15 @@ fn advice(path: &Path) -> String {
     format!("a store needs a private local directory of its user (mkdir -m 700 {directory})")
 }
 
-fn place_of(path: &Path) -> Finding {
+fn place_of(path: &Path, was_there: bool) -> Finding {
+    let what = "place";
     let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    if !was_there {
+        let found = format!("{}, made just now", real.display());
+        return Finding::weak(what, found, "if a store was there before, its path is another one");
+    }
     let size = fs::metadata(path).map_or(0, |data| data.len());
-    Finding::good("place", format!("{}, {} KiB", real.display(), size.div_ceil(1024)))
+    Finding::good(what, format!("{}, {} KiB", real.display(), size.div_ceil(1024)))
 }
 
 /// Opening has refused what is not private; this says what it is.
