@@ -13,7 +13,8 @@ use crate::ticket::TicketText;
 ///
 /// The grant is bound to the ticket: it ends when it is released with it, or after its TTL.
 /// `renew`, `release` and `adopt` take the ticket, in any process that reaches the store. Who has
-/// the ticket can end the grant: keep it a secret.
+/// the ticket can end the grant: keep it a secret. Who closes the output or throws it away has none,
+/// and the lock is held until the TTL; one that cannot be written is given back.
 #[derive(Debug, Args)]
 #[command(after_long_help = examples("\
     ticket=$(leasehold acquire job --ttl 10m)

@@ -130,7 +130,11 @@ fn skip_takes_busy_quietly_and_nothing_else() {
     let store = Store::new();
     let mut holder = store.section(&["n"]);
     holder.is_in();
-    for args in [&["run", "n", "--skip"][..], &["run", "n", "--skip", "--wait", "50ms"]] {
+    for args in [
+        &["run", "n", "--skip"][..],
+        &["run", "n", "--skip", "--no-wait"],
+        &["run", "n", "--skip", "--wait", "50ms"],
+    ] {
         let output = store.output(&[args, &["--", "echo", "ran"]].concat());
         let seen = (output.status.code(), stdout(&output), stderr(&output));
         assert_eq!(seen, (Some(0), String::new(), String::new()), "{args:?}");
