@@ -33,7 +33,7 @@ if toklen > 0 and sub(raw, at - toklen + 1, at) == token then
       if listed > 0 then call('PEXPIRE', KEYS[3], stay) end
       if queued + destroyed > 0 then call('PEXPIRE', KEYS[4], stay) end
       start = sub(raw, 1, HEAD_LEN + 68) .. pack('>d', keep) .. sub(raw, HEAD_LEN + 77, at)
-      deadline = math.max(keep, remembered)
+      deadline = math.max(keep, remembered, copies_end)
     end
   end
   if is_calm then

@@ -531,7 +531,7 @@ function lock.write_state(many_now, must, new_h, new_q)
         end
       end
     end
-    deadline = lock.keep == -1 and 0 or math.max(lock.keep, remembered)
+    deadline = lock.keep == -1 and 0 or math.max(lock.keep, remembered, copies_end)
     local waits = lock.waits
     rest = pack(lock.MANY, lock.used, lock.plural, lock.queued, lock.listed, lock.endless, waits[1],
       waits[2], waits[3], waits[4], lock.arrivals, lock.first, lock.soon, lock.told, lock.keep)

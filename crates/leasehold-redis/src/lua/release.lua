@@ -75,7 +75,7 @@ if many == 1 and copies_until <= now and toklen > 0
     -- L10, as in `claim`.
     if ttl > 0 and ttl < term then term = ttl end
     local new_fence, claimed_until = math.max(fence + 1, now), now + term * 1000
-    if behind and (keep < claimed_until or keep < new_fence) then break end
+    if behind and (keep < claimed_until or keep < new_fence or keep < limit) then break end
     local prefix = string.match(KEYS[1], '^[^{]*') .. 'client:'
     local channel = prefix .. string.format('%08x%08x', peel('>I4I4', record, 11))
     local pushed = redis.pcall('PUBLISH', channel, 'w ' .. string.format('%.0f', peel('>d', record, 19)))

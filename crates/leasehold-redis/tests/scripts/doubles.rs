@@ -16,6 +16,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("l7_a_replay_finds_what_there_is", l7_a_replay_finds_what_there_is),
     ("l7_a_copy_after_the_end_comes_to_nothing", l7_a_copy_after_the_end_comes_to_nothing),
     ("l7_a_copy_that_the_client_knows_of_comes_to_nothing", l7_a_copy_that_the_client_knows_of),
+    ("l7_an_end_is_remembered_for_as_long_as_copies_may_come", l7_an_end_is_remembered),
     ("l10_a_claim_that_nobody_confirms_passes_on", l10_a_claim_that_nobody_confirms_passes_on),
     ("l8_fences_grow_beyond_a_clock_that_was_ahead", l8_fences_grow_beyond_the_clock),
 ];
@@ -116,6 +117,48 @@ fn l7_a_copy_after_the_end_comes_to_nothing(server: &Server) {
     lock.held(&again);
     lock.release(&again.token());
     assert_eq!(lock.counts(), None);
+}
+
+/// Also while others wait, and when what else is known of the lock has run out in the server.
+fn l7_an_end_is_remembered(server: &Server) {
+    const LONG: Duration = Duration::from_secs(600);
+    for (name, waiters) in [("alone", 0), ("with-one", 1), ("with-two", 2), ("with-three", 3)] {
+        let mut lock = mutex(server, name);
+        let until = lock.time().after(LONG);
+        let mut sent = |lock: &mut Store, n| {
+            let stamp = lock.time();
+            lock.wants(n).ttl(ttl(100)).with(|ask| {
+                (ask.sender.not_after, ask.sender.stamp) = (Some(until), Some(stamp));
+            })
+        };
+        let first = sent(&mut lock, 1);
+        lock.held(&first);
+        let behind: Vec<_> = (0..waiters).map(|n| sent(&mut lock, n + 2)).collect();
+        behind.iter().for_each(|ask| _ = lock.queued(ask));
+        assert_eq!(lock.release(&first.token()), Released::Holder);
+        if let Some(next) = behind.first() {
+            lock.granted(&next.token());
+        }
+        let (state, kept) = lock.keys_there().remove(0);
+        assert_eq!(state, "");
+        assert!(kept.is_none_or(|kept| kept >= LONG - ms(5_000)), "{name}: only {kept:?}");
+
+        // The other keys run out sooner.
+        let others: Vec<_> =
+            lock.keys_there().into_iter().skip(1).map(|(suffix, _)| suffix).collect();
+        for suffix in others {
+            let key = lock.key(&suffix);
+            lock.command(&["DEL", &key]);
+        }
+        // sleep: a TTL of 100 ms on a real clock
+        std::thread::sleep(ms(150));
+        let answer = lock.acquire(&first);
+        let is_none = matches!(answer, AcquireReply::Ended | AcquireReply::Overtaken(_));
+        assert!(is_none, "{name}: {answer:?}");
+        let next = sent(&mut lock, 9);
+        lock.held(&next);
+        assert_eq!(lock.release(&next.token()), Released::Holder);
+    }
 }
 
 /// Where the client knows that there are copies, whatever they are stamped with.

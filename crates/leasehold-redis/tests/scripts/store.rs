@@ -279,6 +279,11 @@ impl Store {
         there
     }
 
+    /// The key of the lock with this suffix.
+    pub(crate) fn key(&self, suffix: &str) -> String {
+        format!("{}{suffix}", self.keys.state())
+    }
+
     pub(crate) fn subscribe(&self, server: &Server, n: u64) -> Channel {
         Channel::open(server, &self.space.channel(client(n)))
     }
