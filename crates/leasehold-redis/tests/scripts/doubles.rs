@@ -125,7 +125,7 @@ fn l7_an_end_is_remembered(server: &Server) {
     for (name, waiters) in [("alone", 0), ("with-one", 1), ("with-two", 2), ("with-three", 3)] {
         let mut lock = mutex(server, name);
         let until = lock.time().after(LONG);
-        let mut sent = |lock: &mut Store, n| {
+        let sent = |lock: &mut Store, n| {
             let stamp = lock.time();
             lock.wants(n).ttl(ttl(100)).with(|ask| {
                 (ask.sender.not_after, ask.sender.stamp) = (Some(until), Some(stamp));
