@@ -2,7 +2,9 @@
 
 use std::{
     pin::pin,
+    sync::atomic::{AtomicBool, Ordering},
     task::Poll,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -87,6 +89,43 @@ fn many_timeouts_at_once_each_end_their_own_wait() {
     }
     assert_eq!(mutex.queued(), 0);
     drop(held);
+}
+
+/// Waits of a second and more are timed in another way than shorter ones, and neither is early, nor late by
+/// more than a busy machine makes it; also while other waits begin and end all the time.
+#[test]
+fn no_timeout_is_early_on_either_side_of_a_second() {
+    const LATE: Duration = Duration::from_secs(10);
+    let (held, turns) = (Mutex::new(()), Mutex::new(()));
+    let _guard = held.try_lock();
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let waits = (0..12_u64).map(|n| Duration::from_micros(990_000 + n * 1_999));
+        let waiters: Vec<_> = waits
+            .map(|wait| {
+                let held = &held;
+                scope.spawn(move || {
+                    let start = Instant::now();
+                    let outcome = held.lock().timeout(wait).blocking();
+                    (wait, start.elapsed(), outcome.is_err())
+                })
+            })
+            .collect();
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    drop(turns.lock().timeout(HOUR).blocking().expect("its turn comes"));
+                }
+            });
+        }
+        for waiter in waiters {
+            let (wait, took, timed_out) = waiter.join().expect("no panic");
+            assert!(timed_out && took >= wait, "{wait:?} were over after {took:?}");
+            assert!(took < wait + LATE, "{wait:?} were over after {took:?} only");
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!((held.queued(), turns.queued()), (0, 0));
 }
 
 #[test]
