@@ -118,12 +118,13 @@ fn no_timeout_is_early_on_either_side_of_a_second() {
                 }
             });
         }
-        for waiter in waiters {
-            let (wait, took, timed_out) = waiter.join().expect("no panic");
+        let waited: Vec<_> = waiters.into_iter().map(thread::ScopedJoinHandle::join).collect();
+        done.store(true, Ordering::Relaxed);
+        for waited in waited {
+            let (wait, took, timed_out) = waited.expect("no panic");
             assert!(timed_out && took >= wait, "{wait:?} were over after {took:?}");
             assert!(took < wait + LATE, "{wait:?} were over after {took:?} only");
         }
-        done.store(true, Ordering::Relaxed);
     });
     assert_eq!((held.queued(), turns.queued()), (0, 0));
 }
