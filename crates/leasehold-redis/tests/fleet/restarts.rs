@@ -8,7 +8,7 @@ use test_servers::{Cluster, Data, Flavor, Server};
 
 use crate::{
     PATIENCE, Test, run,
-    scene::{connect, on_node, queue, same},
+    scene::{Fleet, connect, on_node, queue, same},
 };
 
 pub(crate) const TESTS: &[Test] = &[
@@ -23,6 +23,12 @@ pub(crate) const TESTS: &[Test] = &[
         });
     }),
     ("a_server_with_its_data_holds_back_nothing", a_server_with_its_data_holds_back_nothing),
+    ("a_replica_that_takes_over_with_the_data_holds_back_nothing", |flavor| {
+        takes_over(flavor, Data::Kept);
+    }),
+    ("a_replica_that_takes_over_without_a_marker_holds_back", |flavor| {
+        takes_over(flavor, Data::Lost);
+    }),
     ("without_a_guard_nothing_is_held_back", without_a_guard_nothing_is_held_back),
     ("who_may_not_see_a_restart_is_refused_a_guard", who_may_not_see_a_restart),
 ];
@@ -93,6 +99,31 @@ fn a_server_with_its_data_holds_back_nothing(flavor: Flavor) {
         assert!(orders.try_lock().await.expect("answers").is_none(), "granted twice");
         assert!(other.release().await.expect("answers"));
         assert!(lease.release().await.expect("answers"), "it was kept");
+    });
+}
+
+/// Both servers are far younger than the guard, so it is the marker that decides.
+fn takes_over(flavor: Flavor, marker: Data) {
+    let fleet = Fleet::sentinels(flavor);
+    run(async {
+        assert_eq!(fleet.first().command(&["SET", "leasehold:guard", "1"]).text(), "OK");
+        let an_hour = "restart_guard_ms=3600000&command_timeout_ms=20000";
+        let locks = connect(&format!("{}?{an_hour}", fleet.url())).await;
+        let orders = locks.mutex("orders").expect("a name");
+        let fresh = locks.mutex("fresh").expect("a name");
+        let lease = orders.lock().ttl(PATIENCE).await.expect("free");
+        if marker == Data::Lost {
+            assert_eq!(fleet.first().command(&["DEL", "leasehold:guard"]).int(), 1);
+        }
+        fleet.wait_until_replicated();
+        fleet.fail_over();
+        let granted = fresh.lock().timeout(PATIENCE / 4).await;
+        if marker == Data::Lost {
+            is_held_back(&granted.expect_err("it looks as if its data were lost"));
+        } else {
+            assert!(granted.expect("nothing is held back").release().await.expect("answers"));
+        }
+        assert!(lease.release().await.expect("answers"), "it was replicated");
     });
 }
 
