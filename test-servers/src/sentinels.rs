@@ -144,11 +144,18 @@ impl Sentinels {
     /// They refuse or do not within a minute.
     pub fn fail_over(&self) -> usize {
         let before = self.master();
-        wait_until("a failover is begun", || {
-            let asked = self.sentinels[0].command(&["SENTINEL", "FAILOVER", Self::SERVICE]);
-            !asked.is_error() || self.master() != before
+        let asked = &self.sentinels[0];
+        let from = port_of_master(asked);
+        let mut found = None;
+        // Asked again until it is done: one that is on its way refuses, one that was given up begins anew.
+        wait_until("there is another master", || {
+            if port_of_master(asked) == from {
+                asked.command(&["SENTINEL", "FAILOVER", Self::SERVICE]);
+            }
+            found = self.another(before);
+            found.is_some()
         });
-        self.wait_for_another(before)
+        found.expect("just found")
     }
 
     /// Returns once most sentinels take another server for the master, and it is one. Which.
@@ -158,10 +165,14 @@ impl Sentinels {
     pub fn wait_for_another(&self, than: Option<usize>) -> usize {
         let mut found = None;
         wait_until("there is another master", || {
-            found = self.master().filter(|master| Some(*master) != than && self.is_master(*master));
+            found = self.another(than);
             found.is_some()
         });
         found.expect("just found")
+    }
+
+    fn another(&self, than: Option<usize>) -> Option<usize> {
+        self.master().filter(|master| Some(*master) != than && self.is_master(*master))
     }
 
     /// Whether a server is a master, as it says itself.

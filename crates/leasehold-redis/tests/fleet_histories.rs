@@ -51,8 +51,6 @@ const CONNECT_BOUND: Duration = Duration::from_secs(60);
 const COMMAND_BOUND: Duration = Duration::from_secs(10);
 /// How long keys may stay when nobody wants them any more.
 const KEYS_BOUND: Duration = Duration::from_secs(60);
-/// So long nobody takes another for dead, in milliseconds.
-const PATIENCE_MS: &str = "60000";
 /// So long a master goes on that nobody replicates, and one that was replaced while it was held up.
 const ALONE: Duration = Duration::from_millis(500);
 
@@ -165,18 +163,19 @@ impl Running {
     /// themselves would lose answers that nobody knows of.
     fn hold_still(&self) {
         let (asked, settings): (_, &[&str]) = match self {
-            Self::Cluster(cluster) => (cluster.nodes(), &["CONFIG SET cluster-node-timeout"]),
+            Self::Cluster(cluster) => (cluster.nodes(), &["CONFIG SET cluster-node-timeout 60000"]),
             Self::Sentinels(sentinels) => (
                 sentinels.sentinels(),
                 &[
-                    "SENTINEL SET locks down-after-milliseconds",
-                    "SENTINEL SET locks failover-timeout",
+                    "SENTINEL SET locks down-after-milliseconds 60000",
+                    // One that does not come to an end is given up and begun anew.
+                    "SENTINEL SET locks failover-timeout 10000",
                 ],
             ),
         };
         for (server, setting) in asked.iter().flat_map(|one| settings.iter().map(move |s| (one, s)))
         {
-            let command: Vec<_> = setting.split(' ').chain([PATIENCE_MS]).collect();
+            let command: Vec<_> = setting.split(' ').collect();
             assert_eq!(server.command(&command).text(), "OK", "{command:?}");
         }
     }
